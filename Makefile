@@ -1,0 +1,47 @@
+# Two commands do everything: `make prove` (the main job) and `make test` (every check).
+# A fresh machine needs Python 3.11+, Java 17+, git and make; the rest is fetched and pinned here.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+RETRY  := tools/retry
+EXTRAS := --extra schemas --extra server --extra events
+
+.PHONY: prove test check lint types layers unit impostors bench clean setup
+
+prove: setup
+	$(BIN)/tally prove
+
+test: setup check unit impostors
+
+setup: $(VENV)/.synced
+
+$(VENV)/.synced: pyproject.toml uv.lock
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tallystick needs Python 3.11 or newer")'
+	test -x $(UV) || { $(PYTHON) -m venv $(VENV) && $(RETRY) $(BIN)/python -m pip install --quiet 'uv==0.13.7'; }
+	$(RETRY) env -u VIRTUAL_ENV $(UV) sync --quiet --locked --python $(BIN)/python --inexact $(EXTRAS)
+	@touch $@
+
+check: lint types layers
+
+lint: setup
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports --no-cache
+
+unit: setup
+	$(BIN)/pytest -q -n 2 --dist loadscope
+
+impostors: setup
+	$(BIN)/python tests/impostors/run.py
+
+bench: setup
+	$(BIN)/python bench/envelope.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

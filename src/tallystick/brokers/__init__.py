@@ -1,0 +1,1 @@
+"""What each broker natively carries: one folder and one row per broker."""

@@ -1,0 +1,1 @@
+"""The contract itself: values and pure functions, no I/O."""

@@ -1,0 +1,1 @@
+"""CloudEvents: the event model, its formats and its modes."""

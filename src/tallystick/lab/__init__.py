@@ -1,0 +1,1 @@
+"""Clients in many languages on real brokers, coordinated and judged."""

@@ -1,0 +1,1 @@
+"""The same proof on captured traffic of any size, on Spark."""

@@ -1,0 +1,1 @@
+"""From a journal to a page."""

@@ -1,0 +1,1 @@
+"""Publish and handle messages over any transport."""

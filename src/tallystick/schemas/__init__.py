@@ -1,0 +1,1 @@
+"""The git-native schema registry: catalog, validation, compatibility, privacy."""

@@ -1,0 +1,1 @@
+"""Run the executable contract on any implementation, in any language."""
