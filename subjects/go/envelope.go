@@ -116,7 +116,7 @@ func makeEnvelope(given map[string]any) (map[string]any, *problem) {
 		if err != nil {
 			return nil, &problem{name + ": " + err.Error(), ""}
 		}
-		if document.overflow || document.problem != nil {
+		if overflows(document.value) || document.problem != nil {
 			return nil, &problem{name + " holds a number beyond the range of a double", ""}
 		}
 		parts[name] = document.value

@@ -78,10 +78,10 @@ func envelopeResult(body []byte, change func(object)) object {
 	if found.verdict != "ok" {
 		return rejected(found.verdict+": "+found.reason, found.pointer)
 	}
-	if found.document.overflow {
+	change(found.members)
+	if overflows(found.members) {
 		return rejected("a number is beyond the range of a double", "")
 	}
-	change(found.members)
 	result := bytesResult(canonicalEnvelope(found.members))
 	result["warnings"] = found.warnings
 	return result

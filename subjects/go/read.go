@@ -29,13 +29,11 @@ type member struct {
 
 type problem struct{ reason, pointer string }
 
-// document is what was read. `problem` is the first member of a wrong type; `overflow` says that
-// some number, anywhere, has a fraction or exponent and is beyond the range of a double.
+// document is what was read; `problem` is the first known member of a wrong type.
 type document struct {
-	value    any
-	members  []member
-	problem  *problem
-	overflow bool
+	value   any
+	members []member
+	problem *problem
 }
 
 // shape is what the contract asks of an object's members (facts 2.7), at every occurrence.
@@ -164,9 +162,6 @@ func (r *reader) number(literal string, inData bool) number {
 	double, _ := strconv.ParseFloat(literal, 64)
 	finite := !math.IsInf(double, 0)
 	integer := !strings.ContainsAny(literal, ".eE")
-	if !finite && !integer {
-		r.found.overflow = true
-	}
 	if !finite && inData {
 		r.complain("holds a number beyond the range of a double", "/data")
 	}

@@ -37,6 +37,23 @@ func canonicalValue(value any) []byte {
 	return []byte(out.String())
 }
 
+// overflows tells whether a value holds a number with a fraction or exponent beyond any double.
+func overflows(value any) bool {
+	switch value := value.(type) {
+	case number:
+		return !value.finite && !value.integer
+	case []any:
+		return slices.ContainsFunc(value, overflows)
+	case map[string]any:
+		for _, member := range value {
+			if overflows(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func writeObject(out *strings.Builder, object map[string]any, first []string, orders map[string][]string) {
 	keys := make([]string, 0, len(object))
 	for _, key := range first {

@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 
@@ -29,6 +30,21 @@ final class Canonical {
 
     static String value(Object value) {
         return new Canonical().any(value).out.toString();
+    }
+
+    /** Tells whether a value holds a number with a fraction or exponent beyond any double. */
+    static boolean overflows(Object value) {
+        if (value instanceof Num number) {
+            return !number.finite() && !number.integer();
+        }
+        Collection<?> inside = value instanceof Map<?, ?> object ? object.values()
+            : value instanceof List<?> array ? array : List.of();
+        for (Object one : inside) {
+            if (overflows(one)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private Canonical object(Map<?, ?> object, List<String> first, Map<String, List<String>> inside) {

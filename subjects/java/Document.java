@@ -58,7 +58,6 @@ final class Document {
     Object value;
     String problem;
     String pointer;
-    boolean overflow;
     private final JsonParser parser;
 
     /** Reads a text that `level` containers already surround; `shape` is null for plain JSON. */
@@ -141,7 +140,6 @@ final class Document {
 
     private Num number(String literal, boolean inData) {
         Num number = Num.of(literal);
-        overflow |= !number.finite() && !number.integer();
         if (!number.finite() && inData) {
             complain("holds a number beyond the range of a double", "/data");
         }

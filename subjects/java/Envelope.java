@@ -139,7 +139,7 @@ record Envelope(String verdict, String reason, String pointer, Document document
         try {
             Document.Shape shape = name.equals("data") ? Document.DATA : null;
             Document part = Document.read(Document.utf8Text(bytes), shape, PART_LEVELS.get(name));
-            if (part.overflow || part.problem != null) {
+            if (Canonical.overflows(part.value) || part.problem != null) {
                 throw new Rejected(name + " holds a number beyond the range of a double", null);
             }
             return part.value;

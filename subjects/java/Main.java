@@ -24,7 +24,7 @@ final class Main {
     }
 
     private static final Map<String, Operation> OPERATIONS = new TreeMap<>(Map.of(
-        "canonical", (body, given) -> bytes(Canonical.envelope(writable(body).members())),
+        "canonical", (body, given) -> written(Envelope.mustDecode(body).members()),
         "decode", (body, given) -> decode(Envelope.decode(body)),
         "reencode", Main::reencode,
         "make", (body, given) -> bytes(Canonical.envelope(Envelope.make(given))),
@@ -56,23 +56,22 @@ final class Main {
     }
 
     private static Map<String, Object> reencode(byte[] body, Map<String, Object> given) throws Envelope.Rejected {
-        Envelope found = writable(body);
+        Envelope found = Envelope.mustDecode(body);
         found.members().put("attempts", given.get("attempts"));
         if (given.get("dead_letter") != null) {
             Map<String, Object> letter = Envelope.asObject(given.get("dead_letter"));
             found.members().put("dead_letter", block(letter, letter.get("reason"), given.get("attempts")));
         }
-        Map<String, Object> result = bytes(Canonical.envelope(found.members()));
+        Map<String, Object> result = written(found.members());
         result.put("warnings", found.warnings());
         return result;
     }
 
-    private static Envelope writable(byte[] body) throws Envelope.Rejected {
-        Envelope found = Envelope.mustDecode(body);
-        if (found.document().overflow) {
+    private static Map<String, Object> written(Map<String, Object> envelope) throws Envelope.Rejected {
+        if (Canonical.overflows(envelope)) {
             throw new Envelope.Rejected("a number is beyond the range of a double", null);
         }
-        return found;
+        return bytes(Canonical.envelope(envelope));
     }
 
     private static Map<String, Object> splice(byte[] body, Change change) throws Envelope.Rejected, Document.Unreadable {

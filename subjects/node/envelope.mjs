@@ -2,7 +2,7 @@
 // the consumer's five checks, and making a new message.
 import { randomUUID } from 'node:crypto';
 import { DATA, ENVELOPE, Num, read, utf8Text } from './read.mjs';
-import { ENVELOPE_ORDER, META_ORDER } from './write.mjs';
+import { ENVELOPE_ORDER, overflows } from './write.mjs';
 
 const FORBIDDEN_TOP = ['timestamp'];
 const FORBIDDEN_META = ['max_retries', 'attempts', 'source', 'ts'];
@@ -104,6 +104,6 @@ function readPart(name, bytes, level) {
   } catch (error) {
     throw new Rejected(`${name}: ${error.message}`);
   }
-  if (document.overflow || document.problem) throw new Rejected(`${name} holds a number beyond the range of a double`);
+  if (overflows(document.value) || document.problem) throw new Rejected(`${name} holds a number beyond the range of a double`);
   return document.value;
 }

@@ -3,7 +3,7 @@
 import { accepts, decode, make, mustDecode, Rejected } from './envelope.mjs';
 import { Num, read, utf8Text } from './read.mjs';
 import { deadLetter, poisonRecord, redrive, spliceAttempts } from './splice.mjs';
-import { canonicalEnvelope, canonicalValue } from './write.mjs';
+import { canonicalEnvelope, canonicalValue, overflows } from './write.mjs';
 
 const base64 = (text) => Buffer.from(text, 'utf8').toString('base64');
 const bytes = (text) => ({ bytes_base64: base64(text) });
@@ -22,9 +22,9 @@ function block(given, reason, attempts) {
 }
 
 function reencode(body, change) {
-  const { document, envelope, warnings } = mustDecode(body);
-  if (document.overflow) throw new Rejected('a number is beyond the range of a double');
+  const { envelope, warnings } = mustDecode(body);
   change(envelope);
+  if (overflows(envelope)) throw new Rejected('a number is beyond the range of a double');
   return { ...bytes(canonicalEnvelope(envelope)), warnings };
 }
 

@@ -51,11 +51,11 @@ const own = (table, key) => (table && Object.hasOwn(table, key) ? table[key] : u
 
 export const utf8Text = (bytes) => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
 
-// Gives {value, members, problem, overflow, source}; throws when the text is not strict JSON.
+// Gives {value, members, problem, source}; throws when the text is not strict JSON.
 // `level` is how many containers already surround the text.
 export function read(source, shape = undefined, level = 0) {
   JSON.parse(source);
-  const found = { source, members: [], problem: undefined, overflow: false };
+  const found = { source, members: [], problem: undefined };
   let at = 0;
 
   const skip = () => {
@@ -80,7 +80,6 @@ export function read(source, shape = undefined, level = 0) {
     const literal = source.slice(start, at);
     if (LITERALS.has(literal)) return LITERALS.get(literal);
     const number = new Num(literal);
-    if (!number.finite && !number.integer) found.overflow = true;
     if (!number.finite && inData) complain('holds a number beyond the range of a double', '/data');
     return number;
   };

@@ -2,8 +2,8 @@
 // RFC 8785 (UTF-16 key order, ECMAScript numbers, minimal escapes); integers exact at any size.
 import { Num } from './read.mjs';
 
-export const META_ORDER = ['id', 'queue', 'lang', 'schema_version', 'created_at'];
-export const DEAD_LETTER_ORDER = [
+const META_ORDER = ['id', 'queue', 'lang', 'schema_version', 'created_at'];
+const DEAD_LETTER_ORDER = [
   'reason', 'error', 'exception', 'failed_at', 'original_queue', 'attempts', 'lang',
 ];
 export const ENVELOPE_ORDER = ['job', 'trace_id', 'data', 'meta', 'attempts', 'dead_letter'];
@@ -18,6 +18,12 @@ export function canonicalValue(value) {
   if (value instanceof Map) return writeObject(value, []);
   if (Array.isArray(value)) return `[${value.map(canonicalValue).join(',')}]`;
   return JSON.stringify(value);
+}
+
+// Tells whether a value holds a number with a fraction or exponent beyond any double.
+export function overflows(value) {
+  if (value instanceof Num) return !value.finite && !value.integer;
+  return (value instanceof Map || Array.isArray(value)) && [...value.values()].some(overflows);
 }
 
 function writeObject(map, first, inside = {}) {
