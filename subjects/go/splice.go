@@ -18,8 +18,8 @@ func spliceAttempts(body []byte, members []member, attempts string) []byte {
 	return addMember(body, `"attempts":`+attempts, len(members) > 0)
 }
 
-// withoutDeadLetter cuts every top-level `dead_letter`: with the comma before it, or with the one
-// after it when nothing that stays stands before.
+// withoutDeadLetter cuts every top-level `dead_letter` with the comma that joins it: all from the
+// end of the member before it, or up to the next member when nothing that stays stands before.
 func withoutDeadLetter(body []byte, members []member) []byte {
 	out := make([]byte, 0, len(body))
 	from, kept := 0, false
@@ -30,17 +30,15 @@ func withoutDeadLetter(body []byte, members []member) []byte {
 		}
 		start, end := at.start, at.end
 		if kept {
-			start = comma(body, members[index-1].end)
+			start = members[index-1].end
 		} else if index+1 < len(members) {
-			end = comma(body, at.end) + 1
+			end = members[index+1].start
 		}
 		out = append(out, body[from:start]...)
 		from = end
 	}
 	return append(out, body[from:]...)
 }
-
-func comma(body []byte, from int) int { return from + bytes.IndexByte(body[from:], ',') }
 
 func addMember(body []byte, text string, comma bool) []byte {
 	end := bytes.LastIndexByte(body, '}')
