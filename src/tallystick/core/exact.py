@@ -86,10 +86,13 @@ class Judged:
 
 
 def judge(body: bytes) -> Judged:
-    """Read a body by every rule of the contract, or raise `Rejected` at the first fault."""
+    """Read a body by every rule of the contract, or raise `Rejected` at the first fault.
+
+    The range of numbers inside `data` is judged when the data is read (`Envelope.document`).
+    """
     if body.strip(b" \t\n\r") == b"null":
         raise _without_identity()
-    members = scan(body)
+    members = scan(body, finite=False)
     for member in members:
         _check_type(body, member)
     last = {member.path: member for member in members}  # the last duplicate wins

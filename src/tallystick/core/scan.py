@@ -92,8 +92,11 @@ def check_text(body: bytes) -> None:
         raise Rejected("starts with a byte order mark", code="byte_order_mark", offset=0)
 
 
-def scan(body: bytes) -> list[Member]:
-    """Judge the whole body and give its members in order; raise `Rejected` at the first fault."""
+def scan(body: bytes, *, finite: bool = True) -> list[Member]:
+    """Judge the whole body and give its members in order; raise `Rejected` at the first fault.
+
+    With `finite` every number inside `data` must fit a double; without it only the grammar counts.
+    """
     check_text(body)
     members: list[Member] = []
     closers: list[int] = []  # one per open container
@@ -134,7 +137,7 @@ def scan(body: bytes) -> list[Member]:
             want = _Want.NAME_OR_END if mark == ord("{") else _Want.ITEM_OR_END
             continue
         if want in (_Want.VALUE, _Want.ITEM_OR_END) and not mark:
-            _check_leaf(body[start:end], group, start, trail)
+            _check_leaf(body[start:end], group, start, trail, finite=finite)
             kind = body[start:end].decode() if group == "word" else str(group)
         elif closers[-1] == mark and want not in (_Want.VALUE, _Want.NAME):
             kind = "object" if closers.pop() == ord("}") else "array"
@@ -228,11 +231,13 @@ def _next_item(closers: list[int], trail: list[str | int]) -> _Want:
     return _Want.VALUE
 
 
-def _check_leaf(piece: bytes, group: str | None, start: int, trail: list[str | int]) -> None:
+def _check_leaf(
+    piece: bytes, group: str | None, start: int, trail: list[str | int], *, finite: bool
+) -> None:
     if group == "string":
         if b"\\u" in piece:
             string_value(piece, start, trail)
-    elif group == "number" and trail[0] == "data" and not _is_finite(piece):
+    elif finite and group == "number" and trail[0] == "data" and not _is_finite(piece):
         raise Rejected(
             "a number beyond the range of a double",
             code="number_out_of_range",

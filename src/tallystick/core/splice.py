@@ -14,7 +14,7 @@ from typing import Any, Final
 from tallystick.core.canonical import DEAD_LETTER_ORDER, canonical_message, string_text
 from tallystick.core.envelope import DeadLetter, decode
 from tallystick.core.errors import Refused, Rejected
-from tallystick.core.scan import Member, check_text, scan
+from tallystick.core.scan import Member, scan
 
 __all__ = ["dead_letter", "poison_record", "redrive", "retry"]
 
@@ -52,28 +52,26 @@ def redrive(body: bytes) -> bytes:
 def poison_record(body: bytes, record: DeadLetter) -> bytes:
     """Give the dead-letter record of a body that is no message: splice, text or base64."""
     try:
-        check_text(body)
-    except Rejected as rejection:
-        if rejection.code == "not_utf8":
-            encoded = base64.b64encode(body).decode()
-            return _wrapper({"raw": encoded, "raw_encoding": "base64"}, record)
-        return _wrapper({"raw": body.decode()}, record)
+        text = body.decode()
+    except UnicodeDecodeError:
+        encoded = base64.b64encode(body).decode()
+        return _wrapper({"raw": encoded, "raw_encoding": "base64"}, record)
     if _can_be_spliced(body):
         return _append_block(body, record)
-    return _wrapper({"raw": body.decode()}, record)
+    return _wrapper({"raw": text}, record)
 
 
 def _can_be_spliced(body: bytes) -> bool:
     """Tell whether the body is one strict object without a `dead_letter` of its own."""
     try:
-        members = scan(body)
-    except Rejected as rejection:
-        return rejection.code == "number_out_of_range" and b'"dead_letter"' not in body
+        members = scan(body, finite=False)
+    except Rejected:
+        return False
     return ("dead_letter",) not in {member.path for member in members}
 
 
 def _with_attempts(body: bytes, attempts: int) -> bytes:
-    places = [member for member in scan(body) if member.path == ("attempts",)]
+    places = [member for member in scan(body, finite=False) if member.path == ("attempts",)]
     if places:
         last = places[-1]
         return b"%s%d%s" % (body[: last.value], attempts, body[last.end :])
@@ -82,7 +80,7 @@ def _with_attempts(body: bytes, attempts: int) -> bytes:
 
 def _without_block(body: bytes) -> bytes:
     """Take out every top-level `dead_letter` member with the comma that joins it."""
-    members = [member for member in scan(body) if len(member.path) == 1]
+    members = [member for member in scan(body, finite=False) if len(member.path) == 1]
     for index in reversed(range(len(members))):
         if members[index].path == ("dead_letter",):
             start, end = _span(members, index)
