@@ -34,7 +34,7 @@ def artemis_projection(raw: Raw) -> Ask:
     case = raw.case
     sections = {
         "annotations": {case["jms_type_annotation"]: case["jms_type"]},
-        "properties": {"correlation_id": case["correlation_id"]},
+        "properties": {"correlation-id": case["correlation_id"]},
         "application_properties": case["properties"],
     }
     given = {"broker": "artemis", "body_base64": to_base64(raw.file("envelope_file"))}
@@ -55,17 +55,20 @@ _COUNTS: Final = {
     "header_attempts": ("headers", "bq-attempts"),
     "bq_attempts": ("properties", "bq-attempts"),
 }
-"""Field of a case -> where that broker carries the count. Artemis has it in its AMQP header."""
+"""Field of a case -> section and key in which a broker carries that count."""
+
+_AMQP_COUNT: Final = ("header", "delivery-count")
 
 
 def _native(raw: Raw) -> dict[str, dict[str, Any]]:
     native: dict[str, dict[str, Any]] = {}
-    for field, (section, key) in _COUNTS.items():
-        if raw.case.get(field) is None:
+    for field, place in _COUNTS.items():
+        count = raw.case.get(field)
+        if count is None:
             continue
-        place = "header" if raw.broker == "artemis" and section == "message" else section
-        count = raw.case[field]
-        native.setdefault(place, {})[key] = str(count) if section == "headers" else count
+        amqp = raw.broker == "artemis" and field == "delivery_count"
+        section, key = _AMQP_COUNT if amqp else place
+        native.setdefault(section, {})[key] = str(count) if section == "headers" else count
     return native
 
 
@@ -197,11 +200,16 @@ def default_tiers(raw: Raw) -> Ask:
     return Ask("tier", {"mode": "default"}, {"members": {"tiers_ms": raw.case["expect"]}})
 
 
+_ROLES: Final = {"ready": "work"}
+"""The suite's name of a key -> ours, where they differ."""
+
+
 def redis_names(raw: Raw) -> Ask:
     """Ask: the keys of the Laravel-compatible layout."""
     given = {"broker": "redis", "queue": raw.case["queue"], "layout": "laravel"}
     given["prefix"] = raw.case["key_prefix"]
-    return Ask("names", given, {"contains": {"keys": raw.case["expect"]}})
+    keys = {_ROLES.get(role, role): key for role, key in raw.case["expect"].items()}
+    return Ask("names", given, {"contains": {"keys": keys}})
 
 
 def redis_score(raw: Raw) -> Ask:

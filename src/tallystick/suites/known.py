@@ -48,7 +48,7 @@ def _reasons(entries: Mapping[str, Any]) -> Known:
     return dict(entries)
 
 
-def check_known(known: Known, cases: Iterable[Case]) -> None:
+def check_known(known: Mapping[str, str], cases: Iterable[Case]) -> None:
     """Refuse a list with a pattern that matches no case."""
     names = [case.name for case in cases]
     for pattern in known:
@@ -61,6 +61,6 @@ def check_known(known: Known, cases: Iterable[Case]) -> None:
             )
 
 
-def reason_for(known: Known, name: str) -> str:
+def reason_for(known: Mapping[str, str], name: str) -> str:
     """Give the reason why a case is known to fail, or nothing."""
     return next((reason for pattern, reason in known.items() if match(pattern)(name)), "")

@@ -53,7 +53,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("an answer holds exactly one of result, unsupported and error")
 
 
-class Breach(Exception):  # noqa: N818 - the doing of a subject, not an error of ours
+class Breach(Exception):
     """The subject was late, died or said something that is no message of the protocol."""
 
     def __init__(self, reason: str, *, late: bool = False) -> None:

@@ -23,7 +23,7 @@ _WINDOW: Final = 60
 _SHORT: Final = 300
 
 
-class Unreadable(Exception):  # noqa: N818 - an answer, not an error of ours
+class Unreadable(Exception):
     """A member of the result is not what the protocol says; carries the difference."""
 
     def __init__(self, pointer: str, wanted: str, found: Any) -> None:

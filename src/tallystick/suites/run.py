@@ -28,7 +28,7 @@ FROM_STEP: Final = "$step"
 """In a later step: `{"$step": 0, "member": "bytes_base64"}` stands for what step 0 answered."""
 
 
-class _Stop(Exception):  # noqa: N818 - the outcome of a case that cannot go on
+class _Stop(Exception):
     def __init__(self, outcome: Outcome, reason: str) -> None:
         super().__init__(reason)
         self.outcome: Final = outcome
