@@ -16,19 +16,22 @@ from tallystick.core.journal import KNOWN, Journal, Record, count
 from tallystick.core.verdict import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tallystick.core.verdict import Difference
 
 __all__ = [
     "BYTES",
+    "compare_journals",
     "identical_bytes",
     "repeat_command",
     "scoreboard",
     "section_of",
+    "show_changes",
     "show_journal",
     "succeeded",
     "summarize",
+    "summarize_all",
 ]
 
 BYTES: Final = "bytes"
@@ -52,8 +55,11 @@ def succeeded(journal: Journal) -> bool:
 
 def summarize(journals: Sequence[Journal]) -> dict[str, Any]:
     """Give one object: counts, and the names of what did not pass; by subject when several."""
-    if len(journals) == 1:
-        return _summarize_one(journals[0])
+    return _summarize_one(journals[0]) if len(journals) == 1 else summarize_all(journals)
+
+
+def summarize_all(journals: Sequence[Journal]) -> dict[str, Any]:
+    """Give the totals, and the summary of each subject under `subjects`."""
     every = [record for journal in journals for record in journal.records]
     subjects = {journal.head.subject: _summarize_one(journal) for journal in journals}
     return {**count(every), "subjects": subjects}
@@ -179,7 +185,7 @@ def identical_bytes(journal: Journal) -> tuple[int, int]:
     return sum(marks), len(marks)
 
 
-def scoreboard(journals: Sequence[Journal], missing: dict[str, str]) -> str:
+def scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) -> str:
     """Give the table over several subjects: who passes what, and whose bytes are identical."""
     sections = dict.fromkeys(
         section_of(record.verdict.case) for journal in journals for record in journal.records
@@ -207,3 +213,43 @@ def _identical(journal: Journal) -> str:
     if not every:
         return "-"
     return "yes" if right == every else f"no ({every - right} differ)"
+
+
+def compare_journals(old: Sequence[Journal], new: Sequence[Journal]) -> dict[str, list[str]]:
+    """Say what changed by case: broken, fixed, changed otherwise, appeared, gone."""
+    before, after = _outcomes(old), _outcomes(new)
+    changes: dict[str, list[str]] = {name: [] for name in _CHANGES}
+    for name in dict.fromkeys([*before, *after]):
+        kind = _change(before.get(name), after.get(name))
+        if kind:
+            changes[kind].append(name)
+    return changes
+
+
+_CHANGES: Final = ("broken", "fixed", "changed", "appeared", "gone")
+
+
+def _outcomes(journals: Sequence[Journal]) -> dict[str, Outcome]:
+    return {
+        f"{journal.head.subject}: {record.verdict.case}": record.verdict.outcome
+        for journal in journals
+        for record in journal.records
+    }
+
+
+def _change(before: Outcome | None, after: Outcome | None) -> str:
+    if before is after:
+        return ""
+    if before is None:
+        return "appeared"
+    if after is None:
+        return "gone"
+    if after is Outcome.PASSED:
+        return "fixed"
+    return "broken" if before is Outcome.PASSED else "changed"
+
+
+def show_changes(changes: dict[str, list[str]]) -> str:
+    """Give the changes as text; nothing changed is said too."""
+    lines = [f"{kind:8}  {name}" for kind, names in changes.items() for name in names]
+    return "\n".join(lines or ["nothing changed"]) + "\n"
