@@ -10,25 +10,23 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"time"
 )
 
 type object = map[string]any
 
 var operations = map[string]func(body []byte, given object) object{
 	"canonical": func(body []byte, _ object) object {
-		result := envelopeResult(body, func(object) {})
+		_, result := written(body, nil)
 		delete(result, "warnings")
 		return result
 	},
 	"reencode": func(body []byte, given object) object {
-		return envelopeResult(body, func(envelope object) {
-			envelope["attempts"] = given["attempts"]
-			if letter, here := given["dead_letter"].(object); here {
-				envelope["dead_letter"] = deadLetterBlock(letter, letter["reason"], given["attempts"])
-			}
-		})
+		bytes, result := written(body, given["attempts"])
+		if letter, here := given["dead_letter"].(object); here && bytes != nil {
+			block := deadLetterBlock(letter, letter["reason"], given["attempts"])
+			result["bytes_base64"] = encode(deadLetter(bytes, block, given["attempts"].(number).text))
+		}
+		return result
 	},
 	"decode": decodeResult,
 	"make": func(_ []byte, given object) object {
@@ -73,18 +71,20 @@ func decodeResult(body []byte, _ object) object {
 	return result
 }
 
-func envelopeResult(body []byte, change func(object)) object {
+// written gives the canonical bytes, with a new count if there is one; nil when rejected.
+func written(body []byte, attempts any) ([]byte, object) {
 	found := decode(body)
 	if found.verdict != "ok" {
-		return rejected(found.verdict+": "+found.reason, found.pointer)
+		return nil, rejected(found.verdict+": "+found.reason, found.pointer)
 	}
-	change(found.members)
+	if attempts != nil {
+		found.members["attempts"] = attempts
+	}
 	if overflows(found.members) {
-		return rejected("a number is beyond the range of a double", "")
+		return nil, rejected("a number is beyond the range of a double", "")
 	}
-	result := bytesResult(canonicalEnvelope(found.members))
-	result["warnings"] = found.warnings
-	return result
+	bytes := canonicalEnvelope(found.members)
+	return bytes, object{"bytes_base64": encode(bytes), "warnings": found.warnings}
 }
 
 func spliceResult(body []byte, splice func() []byte) object {
@@ -101,7 +101,7 @@ func deadLetterBlock(given object, reason, attempts any) object {
 		"original_queue": given["original_queue"], "attempts": attempts, "lang": given["lang"],
 	}
 	if block["failed_at"] == nil {
-		block["failed_at"] = integer(strconv.FormatInt(time.Now().UnixMilli(), 10))
+		block["failed_at"] = integer("0")
 	}
 	if block["lang"] == nil {
 		block["lang"] = "go"

@@ -24,7 +24,7 @@ final class Main {
     }
 
     private static final Map<String, Operation> OPERATIONS = new TreeMap<>(Map.of(
-        "canonical", (body, given) -> written(Envelope.mustDecode(body).members()),
+        "canonical", (body, given) -> bytes(written(Envelope.mustDecode(body).members())),
         "decode", (body, given) -> decode(Envelope.decode(body)),
         "reencode", Main::reencode,
         "make", (body, given) -> bytes(Canonical.envelope(Envelope.make(given))),
@@ -55,23 +55,26 @@ final class Main {
         return result;
     }
 
-    private static Map<String, Object> reencode(byte[] body, Map<String, Object> given) throws Envelope.Rejected {
+    private static Map<String, Object> reencode(byte[] body, Map<String, Object> given)
+            throws Envelope.Rejected, Document.Unreadable {
         Envelope found = Envelope.mustDecode(body);
         found.members().put("attempts", given.get("attempts"));
+        String text = written(found.members());
         if (given.get("dead_letter") != null) {
             Map<String, Object> letter = Envelope.asObject(given.get("dead_letter"));
-            found.members().put("dead_letter", block(letter, letter.get("reason"), given.get("attempts")));
+            Map<String, Object> block = block(letter, letter.get("reason"), given.get("attempts"));
+            text = Splice.deadLetter(text, block, attempts(given));
         }
-        Map<String, Object> result = written(found.members());
+        Map<String, Object> result = bytes(text);
         result.put("warnings", found.warnings());
         return result;
     }
 
-    private static Map<String, Object> written(Map<String, Object> envelope) throws Envelope.Rejected {
+    private static String written(Map<String, Object> envelope) throws Envelope.Rejected {
         if (Canonical.overflows(envelope)) {
             throw new Envelope.Rejected("a number is beyond the range of a double", null);
         }
-        return bytes(Canonical.envelope(envelope));
+        return Canonical.envelope(envelope);
     }
 
     private static Map<String, Object> splice(byte[] body, Change change) throws Envelope.Rejected, Document.Unreadable {
@@ -85,7 +88,7 @@ final class Main {
             block.put(key, given.get(key));
         }
         block.put("attempts", attempts);
-        block.computeIfAbsent("failed_at", key -> Num.of(System.currentTimeMillis()));
+        block.computeIfAbsent("failed_at", key -> Num.of(0));
         block.computeIfAbsent("lang", key -> "java");
         return block;
     }

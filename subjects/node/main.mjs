@@ -14,30 +14,31 @@ function block(given, reason, attempts) {
     reason,
     error: given.get('error') ?? null,
     exception: given.get('exception') ?? null,
-    failed_at: given.get('failed_at') ?? new Num(String(Date.now())),
+    failed_at: given.get('failed_at') ?? new Num('0'),
     original_queue: given.get('original_queue') ?? null,
     attempts,
     lang: given.get('lang') ?? 'node',
   });
 }
 
-function reencode(body, change) {
+function written(body, changes = {}) {
   const { envelope, warnings } = mustDecode(body);
-  change(envelope);
-  if (overflows(envelope)) throw new Rejected('a number is beyond the range of a double');
-  return { ...bytes(canonicalEnvelope(envelope)), warnings };
+  const changed = new Map([...envelope, ...map(changes)]);
+  if (overflows(changed)) throw new Rejected('a number is beyond the range of a double');
+  return { source: canonicalEnvelope(changed), warnings };
 }
 
 const splice = (body, change) => bytes(change(mustDecode(body).document.source));
 
 const operations = {
-  canonical: (body) => ({ bytes_base64: reencode(body, () => {}).bytes_base64 }),
-  reencode: (body, given) =>
-    reencode(body, (envelope) => {
-      const letter = given.get('dead_letter');
-      envelope.set('attempts', given.get('attempts'));
-      if (letter) envelope.set('dead_letter', block(letter, letter.get('reason'), given.get('attempts')));
-    }),
+  canonical: (body) => bytes(written(body).source),
+  reencode: (body, given) => {
+    const attempts = given.get('attempts');
+    const letter = given.get('dead_letter');
+    const { source, warnings } = written(body, { attempts });
+    if (!letter) return { ...bytes(source), warnings };
+    return { ...bytes(deadLetter(source, block(letter, letter.get('reason'), attempts), attempts.text)), warnings };
+  },
   decode: (body) => {
     const { verdict, reason, envelope, warnings } = decode(body);
     if (verdict !== 'ok') return { verdict, reason };
