@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.core.delay import DelayRule, VisibilityRule, delay_facts, retry_facts
+from tallystick.core.delay import DelayRule, RetryRule, VisibilityRule, delay_facts, retry_facts
 from tallystick.core.envelope import ASCII_SPACE, SCHEMA_VERSION, Envelope, Meta, encode
 from tallystick.core.errors import Refused, UsageError
 from tallystick.core.frame import Frame, Sections
@@ -102,7 +102,7 @@ class Binding:
     gate: Gate | None = None
     extras: Extras | None = None
     delay: DelayRule | None = None
-    retry: DelayRule | None = None
+    retry: RetryRule | None = None
     visibility: VisibilityRule | None = None
     route: Field | None = None
     original: Field | None = None
@@ -110,9 +110,13 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a publish adds to the message: the queue, ordering, a delay in seconds, headers."""
+    """What a publish adds to the message: the queue, ordering, a delay in seconds, headers.
+
+    `routed_as` is the URN by which a delivery was routed, kept when it is published again.
+    """
 
     queue: str = ""
+    routed_as: str = ""
     key: bytes | str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     fifo: bool | None = None
@@ -151,6 +155,8 @@ def project(binding: Binding, envelope: Envelope, **options: Any) -> Frame:
     given = _options(options)
     facts = envelope_facts(envelope)
     queue = given.queue or facts["meta.queue"] or DEFAULT_QUEUE
+    if binding.route is not None and given.routed_as:
+        facts["urn"] = given.routed_as
     facts |= {"key": given.key, "queue": queue} | _ordering(binding, facts["meta.id"], queue, given)
     sections = fill(binding.slots, facts)
     if given.delay is not None:
@@ -202,13 +208,12 @@ def gate(binding: Binding, present: bool, value: Any = None) -> bool:
     rule = binding.gate
     if rule is None or not present or value is None:
         return True
-    if isinstance(value, bytes) and "bytes" in rule.natives:
-        value = value.decode("latin-1")
-    elif isinstance(value, bool) or not isinstance(value, int | str):
+    if _native_name(value) not in rule.natives:
         return False
-    elif isinstance(value, int):
-        return "integer" in rule.natives and value == SCHEMA_VERSION
-    return value == str(SCHEMA_VERSION) or not value.strip(ASCII_SPACE)
+    if isinstance(value, int):
+        return value == SCHEMA_VERSION
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    return text == str(SCHEMA_VERSION) or not text.strip(ASCII_SPACE)
 
 
 def gate_frame(binding: Binding, sections: Sections) -> bool:
@@ -242,6 +247,13 @@ def headers_of(binding: Binding, sections: Sections) -> dict[str, str]:
         if key not in contract
     }
     return {key: value for key, value in texts.items() if isinstance(value, str)}
+
+
+def _native_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = ((str, "text"), (bytes, "bytes"), (int, "integer"))
+    return next((name for kind, name in names if isinstance(value, kind)), "other")
 
 
 def _options(options: Mapping[str, Any]) -> Options:
@@ -289,7 +301,7 @@ def _retry_sections(binding: Binding, attempts_before: int, queue: str, given: O
 
 
 def _waiting(
-    binding: Binding, rule: DelayRule | None, facts: Mapping[str, Any], queue: str
+    binding: Binding, rule: DelayRule | RetryRule | None, facts: Mapping[str, Any], queue: str
 ) -> Sections:
     if rule is None:
         return {}

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_RETRY_TIERS_MS",
+    "LONGEST",
     "TIER_RULES",
     "DelayRule",
+    "RetryRule",
     "Tier",
     "VisibilityRule",
     "delay_facts",
@@ -39,23 +41,32 @@ __all__ = [
 ]
 
 DEFAULT_RETRY_TIERS_MS: Final = (5000, 30000, 300000, 1800000)
+LONGEST: Final = 2**31 - 1
+"""Seconds; what every broker's clock can still add to the time of day."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelayRule:
     """The native fields of a delayed publish, and what the broker allows.
 
-    `minimum` and `maximum` bound the whole seconds; `fifo` tells whether an ordered queue may
-    delay single messages; `needs` names the option without which the broker cannot delay; `tier`
-    names the rule that picks a tier topic.
+    `maximum` bounds the whole seconds; `fifo` tells whether an ordered queue may delay single
+    messages; `needs` names the option without which the broker cannot delay; `tier` names the
+    rule that picks a tier topic.
     """
 
     slots: tuple[Slot, ...]
-    minimum: int | None = None
-    maximum: int | None = None
+    maximum: int = LONGEST
     fifo: bool = True
     needs: str = ""
     tier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRule:
+    """The native fields that a retry changes, and the rule that picks its tier topic."""
+
+    slots: tuple[Slot, ...]
+    tier: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +158,17 @@ def delay_facts(
         )
     if rule.needs and not (options or {}).get(rule.needs):
         raise Refused(f"a delay needs {rule.needs} here", code="delay_unsupported")
-    if not isfinite(seconds) or seconds <= 0:
-        raise Refused(f"a delay is a positive number of seconds, not {seconds}", code="delay_range")
-    whole = ceil(seconds)
-    low, high = rule.minimum, rule.maximum
-    if (low is not None and whole < low) or (high is not None and whole > high):
+    if not isfinite(seconds) or not 0 < ceil(seconds) <= rule.maximum:
         raise Refused(
-            f"a delay of {seconds} s is outside {low}..{high} s",
+            f"a delay of {seconds} s is not in 1..{rule.maximum} s",
             code="delay_range",
             hint="nothing is cut off: choose a delay that the broker can keep",
         )
     if now is None and {"delay.due", "delay.score"} & {slot.source for slot in rule.slots}:
         raise UsageError("this broker needs the time of the publish", code="now", hint="give now")
-    wanted = milliseconds(seconds)
+    wanted = max(milliseconds(seconds), 1)
     return {
-        "delay.seconds": whole,
+        "delay.seconds": ceil(seconds),
         "delay.milliseconds": wanted,
         "delay.due": None if now is None else floor(round(now * 1000, 3)) + wanted,
         "delay.score": None if now is None else score(now, seconds),
@@ -170,8 +177,8 @@ def delay_facts(
 
 
 def retry_facts(
-    rule: DelayRule | None, attempts_before: int, *, tiers_ms: Sequence[int] = ()
+    rule: RetryRule | None, attempts_before: int, *, tiers_ms: Sequence[int] = ()
 ) -> dict[str, Any]:
     """Give the facts of a retry; most brokers have no rule and republish as they are."""
-    tier = TIER_RULES[rule.tier](tiers_ms, attempts_before) if rule and rule.tier else None
+    tier = TIER_RULES[rule.tier](tiers_ms, attempts_before) if rule else None
     return {"retry.attempts": attempts_before + 1, "tier": tier}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.core.binding import Binding, Count, Extras, Gate
-from tallystick.core.delay import DelayRule
+from tallystick.core.delay import DelayRule, RetryRule
 from tallystick.core.names import Names
 from tallystick.core.settle import SettleRule
 from tallystick.core.slot import Field, Slot
@@ -39,7 +39,7 @@ BINDING: Final = Binding(
         ),
         tier="requested",
     ),
-    retry=DelayRule(
+    retry=RetryRule(
         (
             Slot("record", "topic", "tier.topic", "text"),
             Slot("headers", "bq-attempts", "retry.attempts", "bytes"),

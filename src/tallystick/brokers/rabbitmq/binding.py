@@ -1,6 +1,6 @@
 """RabbitMQ (clause 2): properties and natively typed headers; attempts are those of the body.
 
-The broker waits only behind an `x-delayed-message` exchange. There is no version gate.
+It waits only behind an `x-delayed-message` exchange, below 2^32 ms. There is no version gate.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ BINDING: Final = Binding(
     ),
     extras=Extras("headers", "text"),
     delay=DelayRule(
-        (Slot("headers", "x-delay", "delay.milliseconds", "integer"),), needs="delayed_exchange"
+        (Slot("headers", "x-delay", "delay.milliseconds", "integer"),),
+        maximum=4294967,
+        needs="delayed_exchange",
     ),
     names=Names({"work": "{queue}", "dead_letter": "{queue}{suffix}"}),
     settle=SettleRule(

@@ -47,7 +47,7 @@ LARAVEL: Final = replace(
     delay=DelayRule((Slot("delayed", "score", "delay.score", "integer"),)),
     names=Names(
         {
-            "ready": "{prefix}{queue}",
+            "work": "{prefix}{queue}",
             "delayed": "{prefix}{queue}:delayed",
             "reserved": "{prefix}{queue}:reserved",
             "notify": "{prefix}{queue}:notify",

@@ -33,7 +33,6 @@ BINDING: Final = Binding(
     extras=Extras("message_attributes", "string_attribute", limit=10),
     delay=DelayRule(
         (Slot("parameters", "DelaySeconds", "delay.seconds", "integer"),),
-        minimum=1,
         maximum=900,
         fifo=False,
     ),
