@@ -152,6 +152,7 @@ class Envelope(Struct, frozen=True, gc=False):
         return data
 
 
+_DOUBTFUL: Final = Envelope()
 _quick_decode: Final = msgspec.json.Decoder(Envelope).decode
 _quick_load: Final = msgspec.json.Decoder().decode
 _QUICK_FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -162,7 +163,7 @@ def decode(body: bytes) -> Envelope:
     try:
         envelope = _quick_decode(body)
     except _QUICK_FAULTS:
-        return _decode_exact(body)
+        envelope = _DOUBTFUL
     job = envelope.job
     if (
         type(job) is not str
@@ -209,9 +210,20 @@ def classify(body: bytes) -> Classification:
     try:
         decode(body).document  # noqa: B018 (the rule is checked by building it)
     except Rejected as rejection:
-        verdict = "no_identity" if rejection.code == "no_identity" else "poison"
-        return Classification(verdict, str(rejection), rejection)
+        fault = rejection if rejection.code != "no_identity" else _fault_in_data(body)
+        if fault is None:
+            return Classification("no_identity", str(rejection), rejection)
+        return Classification("poison", str(fault), fault)
     return Classification("ok")
+
+
+def _fault_in_data(body: bytes) -> Rejected | None:
+    """Find a number out of range in a body without identity: that makes it poison as well."""
+    try:
+        scan(body)
+    except Rejected as fault:
+        return fault if fault.code == "number_out_of_range" else None
+    return None
 
 
 def encode(envelope: Envelope) -> bytes:

@@ -8,16 +8,17 @@ byte offset and the RFC 6901 pointer of the first fault.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
 from math import isfinite
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 from tallystick.core.canonical import MAX_DEPTH, pointer_to
 from tallystick.core.errors import Rejected
 
-__all__ = ["MAX_BYTES", "Member", "check_text", "load", "scan", "string_value"]
+__all__ = ["MAX_BYTES", "Member", "Place", "check_text", "load", "scan", "string_value", "walk"]
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 """The largest body that is read; a larger one is rejected before anything is built."""
@@ -196,6 +197,50 @@ def load(text: bytes) -> Any:
             containers.append(value)
             names.append(None)
     return root[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value where it stands: the trail to it, its kind, its text (of a leaf), its offset.
+
+    An object carries its member names as `names`, in order and with duplicates.
+    """
+
+    trail: tuple[str | int, ...]
+    kind: str
+    text: bytes
+    offset: int
+    names: tuple[str, ...] = ()
+
+
+def walk(body: bytes) -> Iterator[Place]:
+    """Visit every value of a body that `scan` has passed; a container comes after its members."""
+    containers: list[tuple[str, int, list[str]]] = []
+    trail: list[str | int] = []
+    position, name_next = 0, False
+    while token := _TOKEN(body, position):
+        group, position = token.lastgroup, token.end()
+        start = token.start(group or 0)
+        piece = token[group or 0]
+        if piece == b"," and containers[-1][0] == "array":
+            trail[-1] = cast("int", trail[-1]) + 1
+        elif piece in b",:":
+            name_next = piece == b","
+        elif piece in b"{[":
+            containers.append(("object" if piece == b"{" else "array", start, []))
+            trail.append(0)
+            name_next = piece == b"{"
+        elif piece in b"}]":
+            kind, opened, names = containers.pop()
+            trail.pop()
+            yield Place(tuple(trail), kind, b"", opened, tuple(names))
+            name_next = False
+        elif name_next:
+            trail[-1] = string_value(piece, start, ())
+            containers[-1][2].append(str(trail[-1]))
+            name_next = False
+        else:
+            yield Place(tuple(trail), str(group), piece, start)
 
 
 def string_value(token: bytes, offset: int, trail: list[str | int] | tuple[str | int, ...]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from tallystick.core.canonical import DEAD_LETTER_ORDER, canonical_message, string_text
 from tallystick.core.envelope import DeadLetter, decode
 from tallystick.core.errors import Refused, Rejected
-from tallystick.core.scan import Member, scan
+from tallystick.core.scan import scan
 
 __all__ = ["dead_letter", "poison_record", "redrive", "retry"]
 
@@ -79,23 +79,21 @@ def _with_attempts(body: bytes, attempts: int) -> bytes:
 
 
 def _without_block(body: bytes) -> bytes:
-    """Take out every top-level `dead_letter` member with the comma that joins it."""
+    """Take out every top-level `dead_letter` with one comma: before it, or after a first one."""
     members = [member for member in scan(body, finite=False) if len(member.path) == 1]
-    for index in reversed(range(len(members))):
-        if members[index].path == ("dead_letter",):
-            start, end = _span(members, index)
-            body = body[:start] + body[end:]
-            del members[index]
-    return body
-
-
-def _span(members: list[Member], index: int) -> tuple[int, int]:
-    """Enclose a member with one comma: the one before it, or for the first the one after it."""
-    if index > 0:
-        return members[index - 1].end, members[index].end
-    if len(members) > 1:
-        return members[0].start, members[1].start
-    return members[0].start, members[0].end
+    kept, position, something_before = [], 0, False
+    for index, member in enumerate(members):
+        if member.path != ("dead_letter",):
+            something_before = True
+            continue
+        start, end = member.start, member.end
+        if something_before:
+            start = body.index(b",", members[index - 1].end)
+        elif index + 1 < len(members):
+            end = members[index + 1].start
+        kept.append(body[position:start])
+        position = end
+    return b"".join(kept) + body[position:]
 
 
 def _append_block(body: bytes, record: DeadLetter) -> bytes:
