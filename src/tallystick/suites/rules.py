@@ -124,10 +124,21 @@ def absent(want: list[str], result: Result) -> Iterator[Difference]:
             yield Difference(pointer, ..., found)
 
 
+_VERDICTS: Final = ("ok", "no_identity", "poison")
+
+
+def _verdict(result: Result) -> str:
+    verdict = result.get("verdict", ...)
+    if verdict in _VERDICTS:
+        return str(verdict)
+    raise Unreadable("/verdict", " or ".join(_VERDICTS), verdict)
+
+
 def decodes(want: bool, result: Result) -> Iterator[Difference]:
     """Ask whether decoding gave an envelope with an identity."""
-    if (result.get("verdict", ...) == "ok") is not want:
-        yield Difference("/verdict", "ok" if want else "no_identity or poison", _verdict(result))
+    verdict = _verdict(result)
+    if (verdict == "ok") is not want:
+        yield Difference("/verdict", "ok" if want else "no_identity or poison", verdict)
 
 
 def accepted(want: bool, result: Result) -> Iterator[Difference]:
@@ -137,18 +148,13 @@ def accepted(want: bool, result: Result) -> Iterator[Difference]:
 
 
 def valid(want: bool, result: Result) -> Iterator[Difference]:
-    """Ask whether the message is decoded and accepted."""
+    """Ask whether the message is decoded and accepted, or else which of the two it is not."""
+    verdict = _verdict(result)
     if want:
         yield from decodes(want=True, result=result)
         yield from accepted(want=True, result=result)
-    elif result.get("verdict", ...) == "ok" and result.get("accepted", ...) is not False:
-        yield Difference("/accepted", False, result.get("accepted", ...))
-    elif "verdict" not in result:
-        yield Difference("/verdict", "a verdict", ...)
-
-
-def _verdict(result: Result) -> Any:
-    return result.get("verdict", ...)
+    elif verdict == "ok" and result.get("accepted", ...) is not False:
+        yield Difference("/accepted", want, result.get("accepted", ...))
 
 
 def _warnings(result: Result) -> list[Any]:
