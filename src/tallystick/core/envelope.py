@@ -357,6 +357,8 @@ def _document(envelope: Envelope) -> dict[str, Any]:
     except _QUICK_FAULTS:
         scan(body)
         document = load(body)
+    if envelope.kept_warnings is UNSET:  # the quick decoder met no alias and nothing forbidden
+        return document
     document.pop("urn", None)
     document["job"] = envelope.job
     for name in FORBIDDEN:
