@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -255,3 +258,16 @@ def test_nothing_is_drawn_where_nobody_watches() -> None:
         bar.advance()
         bar.talk(b"building\n")
     assert stream.getvalue() == "building\n"
+
+
+def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
+    program = "import sys; from tallystick.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "suite", "run", "--cases", own]
+    told = [*command, "--subject", liar("says-pid-and-hangs")]
+    with subprocess.Popen(told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as tally_run:
+        assert tally_run.stderr is not None
+        pid = int(tally_run.stderr.readline())
+        tally_run.terminate()
+        assert tally_run.wait(60) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -45,6 +45,11 @@ def half(_: dict[str, Any]) -> None:
     hang()
 
 
+def says_pid_and_hangs(_: dict[str, Any]) -> None:
+    complain(str(os.getpid()))
+    hang()
+
+
 def closes(_: dict[str, Any]) -> None:
     os.close(1)
     hang()
@@ -69,6 +74,7 @@ def grandchild(message: dict[str, Any]) -> None:
 RUNS: dict[str, Any] = {
     "honest": honest,
     "hangs": lambda _: hang(),
+    "says-pid-and-hangs": says_pid_and_hangs,
     "dies": die,
     "exits": lambda _: sys.exit(7),
     "garbage": lambda _: write("Segmentation fault? \x1b[31m\n"),

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.cli.progress import Progress
+from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import Journal
 from tallystick.report.junit import junit
@@ -137,6 +137,7 @@ def _run(args: argparse.Namespace) -> int:
         deadlines=Deadlines(start=args.start_deadline, run=args.deadline),
     )
     with ExitStack() as stack:
+        stack.enter_context(end_in_order())
         write: Callable[[str], object] = len
         if args.journal:
             write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write

@@ -88,7 +88,7 @@ def data_shape(raw: Raw) -> Ask:
 
 def encode_reject(raw: Raw) -> Ask:
     """Ask: making this message must be refused."""
-    return Ask("make", _making(raw), {"rejected": True})
+    return Ask("make", _making(raw), {"rejected": {}})
 
 
 def extension_write(raw: Raw) -> list[Ask]:

@@ -179,10 +179,16 @@ def warnings(want: list[str], result: Result) -> Iterator[Difference]:
             yield Difference("/warnings", pointer, found)
 
 
-def rejected(want: bool, result: Result) -> Iterator[Difference]:
-    """Ask that the subject refused to do it."""
-    if ("rejected" in result) is not want:
-        yield Difference("/rejected", "a rejection" if want else ..., result)
+def rejected(want: dict[str, str], result: Result) -> Iterator[Difference]:
+    """Ask that the subject refused to do it; a code and a pointer are compared where it has them.
+
+    Reasons are the subject's own words, so only what it chooses to say in our terms is judged.
+    """
+    if "rejected" not in result:
+        yield Difference("/rejected", "a rejection", result)
+    for name, value in want.items():
+        if name in result:
+            yield from compare(value, result[name], f"/{name}")
 
 
 def within(want: dict[str, float], result: Result) -> Iterator[Difference]:
