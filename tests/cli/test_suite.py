@@ -148,6 +148,7 @@ def test_a_subject_that_cannot_start_is_one_line_and_exit_2(
         ["suite", "run", "--deadline", "0"],
         ["suite", "run", "--known", "/no/such/file"],
         ["suite", "run", "--results", "r.json", "--subject", "go", "--subject", "node"],
+        ["suite", "run", "own/**/good", "--results", "r.json"],
         ["suite", "dance"],
         ["suite"],
         ["journal", "show", "/no/such/file"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import Head, Journal, Record
-from tallystick.core.verdict import Difference, Outcome, Verdict
+from tallystick.core.verdict import Case, Difference, Outcome, Verdict
 from tallystick.report.results import results
+from tallystick.suites.load import Suite
 from tallystick.suites.public import cache_folder, fetch, load_public, read_member
 from tallystick.suites.session import Plan, run_plan
 
-SCOPES = {"trim": "core", "kafka": "kafka", "redis": "redis"}
+SUITE = Suite("public", "1.8.0", {"trim": "core", "kafka": "kafka", "redis": "redis"}, ())
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +49,7 @@ def test_the_schema_accepts_every_outcome(schema: dict[str, Any]) -> None:
             Verdict("public/trim/d", Outcome.UNSUPPORTED, "ADR-0037 decision 4"),
             Verdict("public/trim/e/f", Outcome.UNSUPPORTED, "not done"),
         ),
-        "public",
-        SCOPES,
+        SUITE,
     )
     check(schema, found)
     statuses = {name: case["status"] for name, case in found["sections"]["trim"].items()}
@@ -64,8 +65,7 @@ def test_a_binding_that_is_not_carried_is_left_out_whole() -> None:
             Verdict("public/redis/a", Outcome.UNSUPPORTED, "no"),
             Verdict("standard/trim/a", Outcome.PASSED),
         ),
-        "public",
-        SCOPES,
+        SUITE,
     )
     assert found["bindings"] == ["kafka"]
     assert {name: list(cases) for name, cases in found["sections"].items()} == {
@@ -73,9 +73,11 @@ def test_a_binding_that_is_not_carried_is_left_out_whole() -> None:
     }  # fmt: skip
 
 
-def test_a_run_without_that_suite_has_no_results() -> None:
+def test_a_part_of_a_suite_has_no_results() -> None:
+    whole = replace(SUITE, cases=(Case("public/trim/a", "decode", {}, {}),))
+    results(journal(Verdict("public/trim/a", Outcome.PASSED)), whole)
     with pytest.raises(UsageError):
-        results(journal(Verdict("standard/trim/a", Outcome.PASSED)), "public", SCOPES)
+        results(journal(Verdict("standard/trim/a", Outcome.PASSED)), whole)
 
 
 def test_the_results_of_tallystick_on_the_public_suite_are_valid_and_whole(
@@ -83,7 +85,7 @@ def test_the_results_of_tallystick_on_the_public_suite_are_valid_and_whole(
 ) -> None:
     suite = load_public(lambda _: None)
     plan = Plan(suite.cases, {"public": suite.version}, "run", "2026-11-15T21:00:00Z")
-    found = results(run_plan(plan, "tallystick"), "public", suite.scopes)
+    found = results(run_plan(plan, "tallystick"), suite)
     check(schema, found)
     assert sum(len(cases) for cases in found["sections"].values()) == 710
     assert sorted(found["bindings"]) == [

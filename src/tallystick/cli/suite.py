@@ -165,8 +165,7 @@ def _write_reports(args: argparse.Namespace, journals: list[Journal], suites: li
     if args.junit:
         args.junit.write_text(junit(journals), encoding="utf-8")
     if args.results:
-        suite = suites[-1]
-        text = json.dumps(results(journals[0], suite.name, suite.scopes), indent=2)
+        text = json.dumps(results(journals[0], suites[-1]), indent=2)
         args.results.write_text(text + "\n", encoding="utf-8")
 
 
