@@ -199,20 +199,27 @@ def test_every_language_splices_as_the_core_does(writers: Writers, body: bytes) 
             assert (name, ask(writer, operation, body, **more)) == (name, expected)
 
 
+def _check_doubles(writers: Writers, found: list[float]) -> None:
+    literals = ",".join(f"{one:.17e}" for one in found)
+    expected = ",".join(number_text(one) for one in found)
+    body, written = (
+        f'{{"job":"urn:x","data":{{"a":[{x}]}}}}'.encode() for x in (literals, expected)
+    )
+    for name, writer in writers.items():
+        assert (name, ask(writer, "canonical", body)) == (name, {"bytes_base64": written})
+
+
 @settings(differential, max_examples=20)
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=50, max_size=200))
 def test_every_double_is_written_as_ecmascript_does(writers: Writers, bits: list[int]) -> None:
     found = [struct.unpack(">d", struct.pack(">Q", one))[0] for one in bits]
-    finite = [one for one in found if one - one == 0]
-    literals = ",".join(f"{one:.17e}" for one in finite)
-    expected = ",".join(number_text(one) for one in finite)
-    body = f'{{"job":"urn:x","data":{{"a":[{literals}]}}}}'.encode()
-    for name, writer in writers.items():
-        written = ask(writer, "canonical", body)["bytes_base64"]
-        assert (name, written) == (
-            name,
-            f'{{"job":"urn:x","data":{{"a":[{expected}]}}}}'.encode(),
-        )
+    _check_doubles(writers, [one for one in found if one - one == 0])
+
+
+def test_a_power_of_two_has_its_shortest_digits_though_its_neighbours_are_uneven(
+    writers: Writers,
+) -> None:
+    _check_doubles(writers, [2.0**exponent for exponent in range(-1074, 1024)])
 
 
 @pytest.mark.parametrize(("levels", "verdict"), [(998, "ok"), (999, "poison"), (10**5, "poison")])
