@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,39 @@ def test_a_section_may_be_a_bare_list() -> None:
     }  # fmt: skip
 
 
+def b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_a_block_may_name_its_operation_and_expect_an_exact_text() -> None:
+    cases = [
+        {"name": "a", "clause": "retry/splice", "body": "x", "attempts": 1, "expect": "y"},
+        {"name": "b", "file": "f", "attempts": 1, "expect": "reject"},
+    ]
+    block = {"operation": "retry", "cases": cases}
+    first, second = loaded(manifest(retry_bytes=block), {"f": b"z"}).cases
+    assert (first.operation, first.clause) == ("retry", "retry/splice")
+    assert first.given == {"attempts": 1, "body_base64": b64("x")}
+    assert first.expect == {"bytes": {"bytes_base64": b64("y")}}
+    assert second.given == {"attempts": 1, "body_base64": b64("z")}
+    assert second.expect == {"rejected": {}}
+
+
+def test_a_block_may_speak_the_words_of_the_protocol() -> None:
+    deliveries = [{"body_text": "x", "outcome": "ok"}]
+    case = {
+        "name": "a",
+        "given": {"deliveries": deliveries, "n": 1},
+        "expect": {"members": {"effects": ["run"]}, "bytes": {"bytes_text": "y"}},
+    }
+    block = {"bodies": {"operation": "idempotency", "cases": [case]}}
+    (found,) = loaded(manifest(idempotency=block)).cases
+    assert found.given == {
+        "deliveries": [{"body_base64": b64("x"), "outcome": "ok"}], "n": 1,
+    }  # fmt: skip
+    assert found.expect["bytes"] == {"bytes_base64": b64("y")}
+
+
 @pytest.mark.parametrize(
     ("value", "kinds"),
     [
@@ -99,6 +133,9 @@ def test_a_gate_value_is_tried_as_every_native_type_it_stands_for(
         manifest(redis_delay={"cases": [SCORE | {"name": "a"}] * 2}),
         manifest(cases=[{"name": "a", "file": "not there", "valid": True}]),
         manifest(shuffle={"cases": [{"name": "a"}]}),
+        manifest(
+            x={"operation": "x", "cases": [{"name": "a", "given": {}, "expect": {"luck": 1}}]}
+        ),
         manifest(kafka={"shuffle": {"cases": [{"name": "a"}]}}),
     ],
 )

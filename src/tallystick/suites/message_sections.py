@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tallystick.suites.compare import parse
-from tallystick.suites.raw import Ask, Raw, attempts_of, rejects, to_base64, to_json
+from tallystick.suites.raw import (
+    Ask,
+    Raw,
+    attempts_of,
+    rejects,
+    texts_to_base64,
+    to_base64,
+    to_json,
+)
 from tallystick.suites.run import FROM_STEP
 
 
@@ -186,3 +194,27 @@ def retry_backoff(raw: Raw) -> Ask:
     exact = raw.case.get("expect_delay_seconds")
     between = raw.case.get("expect_delay_range_seconds") or {"min": exact, "max": exact}
     return Ask("backoff", {name: raw.case[name] for name in _BACKOFF}, {"within": between})
+
+
+_ABOUT: Final = frozenset({"name", "clause", "source", "description", "expect"})
+
+
+def operated(raw: Raw) -> Ask:
+    """Ask what a block asks that names its `operation` itself.
+
+    Either the case says `given` and `expect` in the words of the protocol and the rules, or it has
+    a message, arguments beside it, and `expect` is the exact text that must come back.
+    """
+    case, operation = raw.case, raw.block["operation"]
+    if "given" in case:
+        given = texts_to_base64(case["given"])
+    else:
+        given = {name: value for name, value in case.items() if name not in _ABOUT}
+        given = {name: given[name] for name in given if name not in {"body", "file"}}
+        given["body_base64"] = to_base64(raw.body())
+    if rejects(raw):
+        return Ask(operation, given, {"rejected": {}})
+    if isinstance(case["expect"], str):
+        text = to_base64(case["expect"].encode())
+        return Ask(operation, given, {"bytes": {"bytes_base64": text}})
+    return Ask(operation, given, texts_to_base64(case["expect"]))

@@ -12,10 +12,21 @@ from tallystick.suites.compare import parse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BROKER_NAMES", "Ask", "Raw", "attempts_of", "rejects", "to_base64", "to_json"]
+__all__ = [
+    "BROKER_NAMES",
+    "Ask",
+    "Raw",
+    "attempts_of",
+    "rejects",
+    "texts_to_base64",
+    "to_base64",
+    "to_json",
+]
 
 BROKER_NAMES: Final = {"asb": "servicebus"}
 """The suite's name of a broker -> ours, where they differ."""
+
+_TEXT: Final = "_text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +85,16 @@ def attempts_of(body: bytes) -> int:
 def rejects(raw: Raw) -> bool:
     """Say whether the case expects a refusal."""
     return raw.case.get("expect") == "reject"
+
+
+def texts_to_base64(value: Any) -> Any:
+    """Give a value in which each member `<name>_text` has become `<name>_base64`, at any depth."""
+    if isinstance(value, list):
+        return [texts_to_base64(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        f"{name.removesuffix(_TEXT)}_base64": to_base64(inner.encode())
+        for name, inner in value.items()
+        if name.endswith(_TEXT)
+    } | {name: texts_to_base64(inner) for name, inner in value.items() if not name.endswith(_TEXT)}
