@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from tallystick.suites.compare import parse
 from tallystick.suites.raw import (
+    BROKERS,
     Ask,
     Raw,
     attempts_of,
     rejects,
-    texts_to_base64,
     to_base64,
     to_json,
+    with_bytes,
 )
 from tallystick.suites.run import FROM_STEP
 
@@ -203,18 +204,21 @@ def operated(raw: Raw) -> Ask:
     """Ask what a block asks that names its `operation` itself.
 
     Either the case says `given` and `expect` in the words of the protocol and the rules, or it has
-    a message, arguments beside it, and `expect` is the exact text that must come back.
+    a message, arguments beside it, and `expect` is the exact text that must come back. In the
+    section of a broker, the broker need not be named again.
     """
     case, operation = raw.case, raw.block["operation"]
     if "given" in case:
-        given = texts_to_base64(case["given"])
+        given = with_bytes(case["given"], raw.read)
     else:
         given = {name: value for name, value in case.items() if name not in _ABOUT}
         given = {name: given[name] for name in given if name not in {"body", "file"}}
         given["body_base64"] = to_base64(raw.body())
+    if raw.section in BROKERS:
+        given = {"broker": raw.section, **given}
     if rejects(raw):
         return Ask(operation, given, {"rejected": {}})
     if isinstance(case["expect"], str):
         text = to_base64(case["expect"].encode())
         return Ask(operation, given, {"bytes": {"bytes_base64": text}})
-    return Ask(operation, given, texts_to_base64(case["expect"]))
+    return Ask(operation, given, with_bytes(case["expect"], raw.read))

@@ -19,8 +19,15 @@ from tallystick.core import envelope as envelopes
 from tallystick.core import splice
 from tallystick.core.errors import Refused
 from tallystick.core.names import name, names
-from tallystick.core.settle import MAX_ATTEMPTS, exhaust, settle_gated
-from tallystick.core.slot import TYPES
+from tallystick.core.settle import (
+    MAX_ATTEMPTS,
+    Settlement,
+    exhaust,
+    settle_gated,
+    settle_poison,
+)
+from tallystick.core.slot import TYPES, native_type
+from tallystick.runtime.dead_letter import original_queue
 from tallystick.runtime.idempotency import effects
 from tallystick.runtime.retry import Backoff, backoff_range
 from tallystick.runtime.tracing import extract
@@ -157,7 +164,13 @@ def project(given: Given) -> Result:
         envelopes.decode(_bytes(given)),
         **given.get("options", {}),
     )
-    return {"sections": _readable(frame.sections), "body_base64": _text(frame.body)}
+    types = {
+        f"/{section}/{key}": native_type(value)
+        for section, fields in frame.sections.items()
+        for key, value in fields.items()
+    }
+    carried = {"sections": _readable(frame.sections), "body_base64": _text(frame.body)}
+    return {**carried, "types": types}
 
 
 def _readable(value: Any) -> Any:
@@ -215,9 +228,45 @@ def exhaustion(given: Given) -> Result:
         dead_letter=given["dead_letter"],
         max_attempts=given.get("max_attempts", MAX_ATTEMPTS),
     )
+    return _ended(ended)
+
+
+def _ended(ended: Settlement) -> Result:
     if ended.reason is None:
         return {"outcome": ended.outcome}
     return {"outcome": ended.outcome, "reason": ended.reason, "attempts": ended.attempts}
+
+
+def poison(given: Given) -> Result:
+    """Say how a poison body ends."""
+    options = {key: given[key] for key in ("dlq_write", "writer", "tiers") if key in given}
+    binding = find_binding(given["broker"])
+    ended = settle_poison(
+        binding.settle,
+        bindings.reconcile(binding, given.get("body_attempts"), given.get("native", {})),
+        strategy=given.get("on_unknown_urn"),
+        dead_letter=given["dead_letter"],
+        max_attempts=given.get("max_attempts", MAX_ATTEMPTS),
+        **options,
+    )
+    return _ended(ended)
+
+
+def origin(given: Given) -> Result:
+    """Give the `original_queue` of a dead letter."""
+    queue = original_queue(
+        find_binding(given["broker"]),
+        given["meta_queue"],
+        given["consumed"],
+        given.get("native", {}),
+    )
+    return {"original_queue": queue}
+
+
+def route(given: Given) -> Result:
+    """Give the URN by which a delivery is routed."""
+    binding, envelope = find_binding(given["broker"]), envelopes.decode(_bytes(given))
+    return {"urn": bindings.route(binding, given.get("native", {}), envelope.urn)}
 
 
 def backoff(given: Given) -> Result:
@@ -365,6 +414,9 @@ OPERATIONS: Final[dict[str, Callable[[Given], Result]]] = {
     "gate": gate,
     "settle_gated": settle,
     "exhaustion": exhaustion,
+    "settle_poison": poison,
+    "original_queue": origin,
+    "route": route,
     "backoff": backoff,
     "delay": delay,
     "visibility": visibility,

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tallystick.suites.compare import parse
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = [
+    "BROKERS",
     "BROKER_NAMES",
     "Ask",
     "Raw",
     "attempts_of",
     "rejects",
-    "texts_to_base64",
     "to_base64",
     "to_json",
+    "with_bytes",
 ]
 
+BROKERS: Final = ("redis", "rabbitmq", "sqs", "servicebus", "pulsar", "kafka", "artemis")
 BROKER_NAMES: Final = {"asb": "servicebus"}
 """The suite's name of a broker -> ours, where they differ."""
-
-_TEXT: Final = "_text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +85,27 @@ def rejects(raw: Raw) -> bool:
     return raw.case.get("expect") == "reject"
 
 
-def texts_to_base64(value: Any) -> Any:
-    """Give a value in which each member `<name>_text` has become `<name>_base64`, at any depth."""
+def with_bytes(value: Any, read: Callable[[str], bytes]) -> Any:
+    """Give a value in which `<name>_text` and `<name>_file` have become `<name>_base64`.
+
+    A member called `file` stands for `body_file`. This holds at any depth.
+    """
     if isinstance(value, list):
-        return [texts_to_base64(one) for one in value]
+        return [with_bytes(one, read) for one in value]
     if not isinstance(value, dict):
         return value
-    return {
-        f"{name.removesuffix(_TEXT)}_base64": to_base64(inner.encode())
-        for name, inner in value.items()
-        if name.endswith(_TEXT)
-    } | {name: texts_to_base64(inner) for name, inner in value.items() if not name.endswith(_TEXT)}
+    given: dict[str, Any] = {}
+    for member, inner in value.items():
+        name = "body_file" if member == "file" else member
+        stem, _, kind = name.rpartition("_")
+        if kind in _SOURCES and stem:
+            given[f"{stem}_base64"] = to_base64(_SOURCES[kind](inner, read))
+        else:
+            given[name] = with_bytes(inner, read)
+    return given
+
+
+_SOURCES: Final[dict[str, Callable[[str, Callable[[str], bytes]], bytes]]] = {
+    "text": lambda text, _read: text.encode(),
+    "file": lambda path, read: read(path),
+}

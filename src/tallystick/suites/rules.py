@@ -90,6 +90,23 @@ def no_members(want: list[str], result: Result) -> Iterator[Difference]:
             yield Difference(f"/{name}", ..., result[name])
 
 
+def nowhere(want: list[str], result: Result) -> Iterator[Difference]:
+    """Ask that these pointers do not exist in the result."""
+    for pointer in want:
+        found = lookup(result, pointer)
+        if found is not ...:
+            yield Difference(pointer, ..., found)
+
+
+def types(want: dict[str, str], result: Result) -> Iterator[Difference]:
+    """Ask for native types, which JSON cannot tell; of a subject that names them."""
+    named = result.get("types", want)
+    if not isinstance(named, dict):
+        raise Unreadable("/types", "an object", named)
+    for pointer, kind in want.items():
+        yield from compare(kind, named.get(pointer, ...), f"/types{pointer}")
+
+
 def exact_bytes(want: dict[str, str], result: Result) -> Iterator[Difference]:
     """Ask for these bytes (base64) under these names, byte for byte."""
     for name, text in want.items():
@@ -223,6 +240,8 @@ RULES: Final[dict[str, Callable[[Any, Result], Iterable[Difference]]]] = {
     "members": members,
     "contains": contains,
     "no_members": no_members,
+    "nowhere": nowhere,
+    "types": types,
     "bytes": exact_bytes,
     "json": json_texts,
     "json_contains": json_contains,
