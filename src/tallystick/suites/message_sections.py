@@ -5,6 +5,7 @@ One small function per kind of section, in the words of docs/reference/protocol.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from tallystick.suites.compare import parse
@@ -222,3 +223,21 @@ def operated(raw: Raw) -> Ask:
         text = to_base64(case["expect"].encode())
         return Ask(operation, given, {"bytes": {"bytes_base64": text}})
     return Ask(operation, given, with_bytes(case["expect"], raw.read))
+
+
+def byte_vector(raw: Raw) -> Ask:
+    """Ask for the canonical bytes of a message, or its rejection.
+
+    The manifest names the vectors of a theme; what goes in and comes out stands in its file.
+    """
+    vector = _vectors(raw.read(raw.block["file"]))[raw.case["name"]]
+    given = {"body_base64": vector.get("input_base64") or to_base64(vector["input"].encode())}
+    if "rejected" in vector:
+        return Ask("canonical", given, {"rejected": vector["rejected"]})
+    expected = to_base64(vector["expect"].encode())
+    return Ask("canonical", given, {"bytes": {"bytes_base64": expected}})
+
+
+@lru_cache
+def _vectors(text: bytes) -> dict[str, dict[str, Any]]:
+    return {vector["name"]: vector for vector in parse(text)["vectors"]}

@@ -42,7 +42,7 @@ def _find(raw: Raw) -> Callable[[Raw], Ask | list[Ask]]:
         return message.operated
     sub = f"/{raw.sub}" if raw.sub else ""
     prefix = raw.section.rsplit("_", maxsplit=1)[0]
-    for key in (f"{raw.section}{sub}", f"*{sub}", f"{prefix}_*{sub}"):
+    for key in (f"{raw.section}{sub}", f"*{sub}", f"{prefix}_*{sub}", f"{raw.section}/*"):
         if key in SECTIONS and key != "*":
             return SECTIONS[key]
     raise Rejected(
@@ -59,6 +59,7 @@ LIVE_REDIS_BLOCKS: Final = (
 )  # fmt: skip
 
 SECTIONS: Final[dict[str, Callable[[Raw], Ask | list[Ask]]]] = {
+    "bytes/*": message.byte_vector,
     "cases": message.cases,
     "roundtrip": message.roundtrip,
     "data_shape": message.data_shape,
