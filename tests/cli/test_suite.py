@@ -272,3 +272,36 @@ def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
         assert tally_run.wait(60) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_the_proof_shows_the_scoreboard_and_exits_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = tmp_path / "journal"
+    told = ["prove", "--subject", "tallystick", "--subject", liar("start-dies")]
+    code, out, _ = tally(capsys, *told, "--journal", str(journal))
+    assert code == 0
+    assert out.rstrip().endswith("tallystick conforms")
+    assert "not run" in out
+    assert tally(capsys, "journal", "show", str(journal))[0] == 0
+    code, out, _ = tally(capsys, *told, "--json")
+    proof = json.loads(out)
+    ours = proof["subjects"]["tallystick"]
+    assert (code, proof["conforms"]) == (0, True)
+    assert ours["identical"] == ours["byte_vectors"] >= 150
+    assert list(proof["missing"]) == [liar("start-dies")]
+
+
+def test_the_proof_fails_without_tallystick(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = tally(capsys, "prove", "--subject", liar("start-dies"))
+    assert code == 1
+    assert "does NOT conform" in out
+
+
+def test_the_standard_is_listed_and_the_public_suite_is_pointed_at(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = tally(capsys, "suite", "list")
+    assert code == 0
+    assert "standard/bytes/numbers/one-point-zero" in out.splitlines()
+    assert "public/**" in err

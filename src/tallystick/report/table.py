@@ -194,7 +194,7 @@ def scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) -> str:
     rows += [[section, *(_score(j.records, section) for j in journals)] for section in sections]
     rows.append(["all", *(_score(journal.records, "") for journal in journals)])
     rows.append(["byte-identical", *(_identical(journal) for journal in journals)])
-    lines = _align(rows)
+    lines = [*_align(rows), "", "passed/asked; - is unsupported"]
     lines += [f"{name}: not run, {_one_line(reason)}" for name, reason in missing.items()]
     return "\n".join(lines) + "\n"
 
