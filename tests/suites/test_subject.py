@@ -111,7 +111,7 @@ def test_a_subject_that_does_not_read_is_cut_off_too(opened: list[ProcessSubject
 
 
 def test_the_beginning_of_an_answer_is_shown(opened: list[ProcessSubject]) -> None:
-    (verdict,) = run(liar("half", opened, SHORT), 1)
+    (verdict,) = run(liar("half", opened, Deadlines(start=60, run=2, stop=60)), 1)
     assert '{"id":1,"resu' in verdict.reason
 
 
@@ -192,7 +192,7 @@ def test_a_program_that_does_not_exist_is_unavailable() -> None:
 def test_a_bad_end_is_noted_and_the_process_is_gone(
     mode: str, complaint: str, opened: list[ProcessSubject]
 ) -> None:
-    subject = liar(mode, opened, Deadlines(start=60, run=60, stop=1))
+    subject = liar(mode, opened, Deadlines(start=60, run=60, stop=1 if "never" in mode else 60))
     pid = int(subject.start().version)
     notes = subject.stop()
     assert complaint in "".join(notes)

@@ -174,7 +174,5 @@ def _print_reports(args: argparse.Namespace, journals: list[Journal]) -> None:
         summary: dict[str, Any] = summarize(journals)
         print(json.dumps(summary, indent=1))
         return
-    for journal in journals:
-        print(show_journal(journal))
-    if len(journals) > 1:
-        print(scoreboard(journals, {}), end="")
+    parts = [show_journal(journal) for journal in journals]
+    print("\n".join(parts if len(parts) == 1 else [*parts, scoreboard(journals, {})]), end="")
