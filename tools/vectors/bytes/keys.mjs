@@ -21,6 +21,7 @@ export default {
   description: 'Key order. Inside data and every extension, members stand in the order of the UTF-16 code units of their names.',
   vectors: [
     ...SETS.map(([name, keys]) => data(name, keys)),
+    ...SETS.map(([name, keys]) => turns(`extension-${name}`, CLAUSE, message({ more: `"x":${object(keys)}` }), message({ more: `"x":${ordered(keys)}` }))),
     turns('at-every-level', CLAUSE, message({ data: '{"b":{"d":[{"f":1,"e":2}],"c":0},"a":{}}' }), message({ data: '{"a":{},"b":{"c":0,"d":[{"e":2,"f":1}]}}' })),
     same('arrays-keep-their-order', CLAUSE, message({ data: '{"v":[3,1,2,"b","a",{"k":1},{"j":2}]}' })),
     turns('inside-a-top-level-extension', CLAUSE, message({ more: '"x":{"b":1,"a":2}' }), message({ more: '"x":{"a":2,"b":1}' })),

@@ -44,6 +44,7 @@ const FLOATS = [
   ['greatest-subnormal', '2.225073858507201e-308'], ['least-normal', '2.2250738585072014e-308'],
   ['greatest-double', '1.7976931348623157e308'], ['minus-greatest-double', '-1.7976931348623157e308'], ['rounds-down-to-the-greatest', '1.7976931348623158e308'],
   ['ulp-above-one', '1.0000000000000002'], ['ulp-below-one', '0.9999999999999999'], ['tie-to-even', '9007199254740995.0'],
+  ['sixteen-digits-and-a-half', '4503599627370495.5'], ['sixteen-digits-and-a-quarter', '1125899906842623.75'],
 ];
 
 // Doubles with random bits, read from 21 digits and written in the fewest.
@@ -80,6 +81,16 @@ const plain = (exponents) => exponents.map((power) => {
 const beyond = (name, literal, pointer = '/data/v', input = data(literal)) =>
   rejected(name, 'envelope/data-finite', input, 'number_out_of_range', pointer);
 
+// A huge integer beside other values: some readers change their way for the whole message.
+const HUGE = `"huge":${ten(5000)}`;
+const beside = (name, clause, before, after = before) => turns(`beside-a-huge-integer-${name}`, clause, message({ data: before, more: HUGE }), message({ data: after, more: HUGE }));
+
+// Many values: some writers look at few of them one by one, and at many in another way.
+const many = (name, literal) => {
+  const wrap = (text) => message({ data: `{"v":[${Array.from({ length: 300 }, (_, n) => n).join(',')},${text}]}` });
+  return turns(`many-values-and-${name}`, 'canonical/numbers-shortest', wrap(literal), wrap(shown(literal)));
+};
+
 const OUTSIDE = [
   same('attempts-beyond-2-53', 'canonical/integers-exact', message({ attempts: '9007199254740993' })),
   same('attempts-2-63-minus-1', 'canonical/integers-exact', message({ attempts: '9223372036854775807' })),
@@ -90,6 +101,7 @@ const OUTSIDE = [
   same('extension-10-400', 'canonical/integers-exact', message({ more: `"x":${ten(400)}` })),
   same('extension-10-5000', 'canonical/integers-exact', message({ more: `"x":-${ten(5000)}` })),
   same('meta-extension-2-64', 'canonical/integers-exact', message({ meta: meta({}, '"seen":18446744073709551617') })),
+  same('extension-sixteen-digits-and-a-half', 'canonical/numbers-shortest', message({ more: '"x":[4503599627370495.5,1125899906842623.8]' })),
   turns('extension-one-point-zero', 'canonical/numbers-shortest', message({ more: '"x":1.0' }), message({ more: '"x":1' })),
   turns('meta-extension-float', 'canonical/numbers-shortest', message({ meta: meta({}, '"x":[1e21,1E-7]') }), message({ meta: meta({}, '"x":[1e+21,1e-7]') })),
   turns('dead-letter-extension-float', 'canonical/numbers-shortest', message({ block: '{"reason":"failed","x":2.50}' }), message({ block: '{"reason":"failed","x":2.5}' })),
@@ -102,6 +114,8 @@ export default {
   description: 'Numbers. An integer literal keeps its digits at any size; any other number is written as ECMAScript writes the nearest double.',
   vectors: [
     ...INTEGERS.map(vector), ...FLOATS.map(vector), ...plain([-308, -300, -100, -30, -12, -8, -7, -6, -5, -2, 0, 5, 14, 18, 19, 20, 21, 22, 30, 100, 300, 307]), ...random(), ...OUTSIDE,
+    many('one-point-zero', '1.0'), many('1e21', '1e21'), many('1e-6', '1e-6'), many('1e-7', '1e-7'), many('1e16', '1e16'), many('half', '0.5'),
+    beside('floats', 'canonical/numbers-shortest', '{"a":1.50,"b":1E2,"c":1e21,"d":0.1}', '{"a":1.5,"b":100,"c":1e+21,"d":0.1}'), beside('integers', 'canonical/integers-exact', '{"a":9007199254740993,"b":-1}'), beside('strings', 'canonical/strings-minimal', '{"a":"\\ud83d\\ude00\\/\\u00e9\\n\\u0041\\u0042"}', '{"a":"😀/é\\nAB"}'), beside('duplicates', 'envelope/duplicates', '{"a":1,"a":{"b":1},"a":{"c":2}}', '{"a":{"c":2}}'), beside('keys', 'canonical/key-order', '{"b":[true,false,null],"a":{"ﬁ":{},"😀":[]}}', '{"a":{"😀":[],"ﬁ":{}},"b":[true,false,null]}'),
     beyond('1e309', '1e309'), beyond('1e400', '1e400'), beyond('minus-1e400', '-1e400'), beyond('1.7976931348623159e308', '1.7976931348623159e308'),
     beyond('integer-10-309', ten(309)), beyond('integer-10-400', ten(400)), beyond('minus-integer-10-400', `-${ten(400)}`), beyond('integer-10-5000', ten(5000)),
     beyond('integer-that-rounds-to-infinity', (2n ** 1024n - 2n ** 970n).toString()),

@@ -47,7 +47,7 @@ export default {
     same('not-normalized', 'canonical/strings-minimal', message({ data: '{"e\u0301":"\u00e9","\u00e9":"e\u0301"}' })),
     same('line-separator-in-a-key', 'canonical/strings-minimal', message({ data: '{"a\u2028b":1}' })),
     same('raw-control-free-long-text', 'canonical/strings-minimal', data(`"${'ß∂ƒ '.repeat(300)}"`)),
-    lone('lone-high', data('"\\ud800"'), '/data/v'), lone('lone-low', data('"\\udc00"'), '/data/v'), lone('lone-high-then-text', data('"\\ud83dx"'), '/data/v'),
+    lone('lone-high', data('"\\ud800"'), '/data/v'), lone('pair-with-text-between', data('"\\ud83dx\\ude00"'), '/data/v'), lone('pair-with-an-escape-between', data('"\\ud83d\\n\\ude00"'), '/data/v'), lone('lone-low', data('"\\udc00"'), '/data/v'), lone('lone-high-then-text', data('"\\ud83dx"'), '/data/v'),
     lone('lone-high-at-the-end', data('"x\\udbff"'), '/data/v'), lone('two-highs', data('"\\ud83d\\ud83d"'), '/data/v'), lone('high-high-low', data('"\\ud83d\\ud83d\\ude00"'), '/data/v'),
     lone('high-low-low', data('"\\ud83d\\ude00\\ude00"'), '/data/v'), lone('low-high', data('"\\ude00\\ud83d"'), '/data/v'), lone('high-then-letter-escape', data('"\\ud83d\\u0041"'), '/data/v'),
     lone('high-then-newline-escape', data('"\\ud83d\\n"'), '/data/v'), lone('lone-in-an-array', data('["ok","\\udfff"]'), '/data/v/1'),

@@ -175,6 +175,7 @@ export const job_type = {
     { name: 'number-job-blank-urn', clause: 'envelope/identity', body: message({ job: '5', more: '"urn":" "' }), valid: false },
     { name: 'number-then-text-job', clause: 'envelope/duplicates', body: `{"job":5,${message().slice(1)}`, valid: true, expect: { urn: URN }, expect_warning: false },
     { name: 'text-then-number-job', clause: 'envelope/duplicates', body: message({ more: '"job":5' }), valid: false },
+    { name: 'many-containers-no-warning', clause: 'envelope/identity', body: message({ data: `{"v":[${Array(1200).fill('[]').join(',')}]}` }), valid: true, expect: { urn: URN }, expect_warning: false },
     { name: 'plain-job-no-warning', clause: 'envelope/identity', body: message({ block: DEAD_LETTER }), valid: true, expect: { urn: URN }, expect_warning: false },
   ],
 };

@@ -99,16 +99,19 @@ export const projection = (broker) => ({
 });
 
 const TRACEPARENT = '00-4e1c0b7a9d2f46538c7e1a2b3c4d5e6f-b7ad6b7169203331-01';
-const BESIDE = { redis: ['headers', String], rabbitmq: ['headers', String], sqs: ['message_attributes', (value) => ({ DataType: 'String', StringValue: value })], servicebus: ['application_properties', String], pulsar: ['properties', String], kafka: ['headers', String], artemis: ['application_properties', String] };
+const BESIDE = {
+  redis: ['headers', String, 'text'], rabbitmq: ['headers', String, 'text'], sqs: ['message_attributes', (value) => ({ DataType: 'String', StringValue: value }), 'String'], servicebus: ['application_properties', String, 'text'],
+  pulsar: ['properties', String, 'text'], kafka: ['headers', String, 'bytes'], artemis: ['application_properties', String, 'text'],
+};
 
 // Out-of-band headers ride beside the view; a name of the contract wins.
 export function headers(broker) {
-  const [section, native] = BESIDE[broker];
+  const [section, native, type] = BESIDE[broker];
   const named = (key) => (broker === 'artemis' ? key.replaceAll('-', '_') : key);
   const file = 'fixtures/ledger-entry-posted.json';
   const ride = (name, sent) => ({
     name, clause: 'bindings/out-of-band', given: { file, options: { headers: sent } },
-    expect: { contains: { sections: { [section]: Object.fromEntries(Object.entries(sent).map(([key, value]) => [named(key), native(value)])) } }, bytes: { body_file: file } },
+    expect: { contains: { sections: { [section]: Object.fromEntries(Object.entries(sent).map(([key, value]) => [named(key), native(value)])) } }, bytes: { body_file: file }, types: Object.fromEntries(Object.keys(sent).map((key) => [`/${section}/${named(key)}`, type])) },
   });
   const contract = Object.entries(TABLES[broker][section] ?? {});
   const plain = project(broker, FACTS).sections[section] ?? {};
