@@ -1,0 +1,1 @@
+"""Apache ActiveMQ Artemis over AMQP 1.0."""

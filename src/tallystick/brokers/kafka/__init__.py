@@ -1,0 +1,1 @@
+"""Apache Kafka, with retry tiers."""

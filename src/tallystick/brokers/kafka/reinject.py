@@ -1,0 +1,33 @@
+"""The way back from a retry tier (clause 6.5): value and key as they were, two headers less.
+
+`bq-delay` and `bq-original-topic` tell where the record came from; they are dropped when it goes
+back. Every other header stays, in its order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.brokers.kafka.binding import BINDING
+from tallystick.core.errors import Rejected
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PARKED_HEADERS", "return_topic", "returned_headers"]
+
+PARKED_HEADERS: Final = ("bq-delay", "bq-original-topic")
+
+
+def return_topic(headers: Mapping[str, Any]) -> str:
+    """Give the topic that a parked record belongs to, or reject a record that does not say."""
+    key = BINDING.original.key if BINDING.original else ""
+    value = headers.get(key)
+    if not isinstance(value, bytes) or not value:
+        raise Rejected(f"a parked record has no {key} header", code="no_original_topic")
+    return value.decode("utf-8")
+
+
+def returned_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the headers of the record that goes back to work."""
+    return {key: value for key, value in headers.items() if key not in PARKED_HEADERS}

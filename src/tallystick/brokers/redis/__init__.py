@@ -1,0 +1,1 @@
+"""Redis: lists and sorted sets, in the app layout or Laravel's."""

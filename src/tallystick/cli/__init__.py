@@ -1,0 +1,38 @@
+"""The command `tally`: noun, then verb. The only code that prints or exits.
+
+Exit 0 conforms, 1 a finding, 2 usage or I/O. Data goes to stdout, talk to stderr. A noun's module
+is imported when its noun is used, so that `tally --version` starts as quickly as Python does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tallystick import __version__
+
+__all__ = ["NOUNS", "main"]
+
+NOUNS: dict[str, str] = {
+    "prove": "the main job: run the standard on every implementation at hand",
+    "doctor": "what is installed, what is missing, how to get it",
+    "envelope": "show, encode, project, reconcile messages; find what others would alter",
+    "suite": "run the executable contract on any implementation, in any language",
+    "standard": "check the suite itself, and keep vendored copies in step",
+    "journal": "show a run, or compare two",
+}
+"""Every noun and its line of help; the module `tallystick.cli.<noun>` registers its verbs."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and give its exit code."""
+    argv = sys.argv[1:] if arguments is None else arguments
+    if argv in (["--version"], ["-V"]):
+        print(f"tally {__version__}")
+        return 0
+    from tallystick.cli.dispatch import run  # noqa: PLC0415 (argparse alone doubles the start-up)
+
+    return run(argv, NOUNS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

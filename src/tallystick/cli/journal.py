@@ -1,0 +1,59 @@
+"""`tally journal show|diff`: read a run back, or say what changed between two.
+
+`diff` matches cases by subject and name. Exit 1 when something that passed before does not pass
+now, or is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from tallystick.core.journal import Journal, read
+from tallystick.report.table import (
+    compare_journals,
+    show_changes,
+    show_journal,
+    succeeded,
+    summarize,
+)
+
+__all__ = ["register"]
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs."""
+    verbs = parser.add_subparsers(metavar="VERB")
+    show = verbs.add_parser("show", help="show a run; exit 1 when it failed or was cut short")
+    show.add_argument("file", type=Path, metavar="FILE")
+    show.add_argument("--json", action="store_true", help="one summary object on stdout")
+    show.set_defaults(run=_show)
+    diff = verbs.add_parser("diff", help="say what changed between two runs")
+    diff.add_argument("old", type=Path, metavar="OLD")
+    diff.add_argument("new", type=Path, metavar="NEW")
+    diff.add_argument("--json", action="store_true", help="one object of lists on stdout")
+    diff.set_defaults(run=_diff)
+
+
+def _read(path: Path) -> tuple[Journal, ...]:
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        return read(lines)
+
+
+def _show(args: argparse.Namespace) -> int:
+    journals = _read(args.file)
+    if args.json:
+        print(json.dumps(summarize(journals), indent=1))
+    else:
+        print("\n".join(show_journal(journal) for journal in journals), end="")
+    return 0 if all(map(succeeded, journals)) else 1
+
+
+def _diff(args: argparse.Namespace) -> int:
+    changes = compare_journals(_read(args.old), _read(args.new))
+    if args.json:
+        print(json.dumps(changes, indent=1))
+    else:
+        print(show_changes(changes), end="")
+    return 1 if changes["broken"] or changes["gone"] else 0

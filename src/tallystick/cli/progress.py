@@ -1,0 +1,76 @@
+"""A progress bar on stderr, only where a person is watching.
+
+It draws at most ten times a second and gives way to every line of talk. When stderr is not a
+terminal nothing is drawn; talk is printed all the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import Self, TextIO
+
+__all__ = ["Progress"]
+
+_WIDTH: Final = 30
+_EVERY: Final = 0.1
+
+
+class Progress:
+    """A bar over a known number of steps."""
+
+    def __init__(self, total: int, title: str, stream: TextIO | None = None) -> None:
+        self._stream: Final = stream or sys.stderr
+        self._total: Final = total
+        self._title = title
+        self._done = 0
+        self._drawn = float("-inf")
+        self._shown: Final = self._stream.isatty()
+
+    def __enter__(self) -> Self:
+        self._draw(at_once=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clear()
+
+    def rename(self, title: str) -> None:
+        """Say what is being worked on now."""
+        self._title = title
+        self._draw(at_once=True)
+
+    def advance(self, _: object = None) -> None:
+        """Count one step."""
+        self._done += 1
+        self._draw(at_once=False)
+
+    def say(self, text: str) -> None:
+        """Print a line of talk above the bar."""
+        self._clear()
+        print(text, file=self._stream, flush=True)
+        self._draw(at_once=True)
+
+    def talk(self, chunk: bytes) -> None:
+        """Pass on what a subject wrote to its stderr."""
+        text = chunk.decode("utf-8", "backslashreplace").rstrip("\n")
+        if text:
+            self.say(text)
+
+    def _draw(self, *, at_once: bool) -> None:
+        now = monotonic()
+        if not self._shown or (not at_once and now - self._drawn < _EVERY):
+            return
+        self._drawn = now
+        share = self._done / self._total if self._total else 1.0
+        bar = ("#" * int(share * _WIDTH)).ljust(_WIDTH, ".")
+        line = f"[{bar}] {self._done}/{self._total} {self._title}"
+        self._stream.write(f"\r\x1b[K{line}")
+        self._stream.flush()
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

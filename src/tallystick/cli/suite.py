@@ -1,0 +1,180 @@
+"""`tally suite list|run|subjects`: the executable contract, on any implementation.
+
+Exit 0 when nothing failed, errored or raised an alarm; 1 when something did; 2 for usage or when a
+subject cannot even start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import uuid
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.cli.progress import Progress
+from tallystick.core.errors import UsageError
+from tallystick.core.journal import Journal
+from tallystick.report.junit import junit
+from tallystick.report.results import results
+from tallystick.report.table import scoreboard, show_journal, succeeded, summarize
+from tallystick.suites.find import find_suites
+from tallystick.suites.known import check_known, read_known
+from tallystick.suites.select import select
+from tallystick.suites.session import Plan, run_plan
+from tallystick.suites.subject import Deadlines
+from tallystick.suites.subjects import NAMES, OURS, subject_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tallystick.core.verdict import Case
+    from tallystick.suites.load import Suite
+
+__all__ = ["register"]
+
+_USUAL: Final = Deadlines()
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs."""
+    verbs = parser.add_subparsers(metavar="VERB")
+    lister = verbs.add_parser("list", help="list case names")
+    _add_selection(lister)
+    lister.add_argument("--json", action="store_true", help="a JSON list of names")
+    lister.set_defaults(run=_list)
+    runner = verbs.add_parser("run", help="run cases on one or more subjects")
+    _add_selection(runner)
+    _add_run_options(runner)
+    runner.set_defaults(run=_run)
+    named = verbs.add_parser("subjects", help="list the subjects that ship with Tallystick")
+    named.add_argument("--json", action="store_true", help="a JSON list of names")
+    named.set_defaults(run=_subjects)
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "patterns", nargs="*", metavar="GLOB",
+        help="case names; * stays within a part, ** crosses; default 'standard/**'",
+    )  # fmt: skip
+    parser.add_argument("--cases", type=Path, metavar="DIR", help="a folder with a manifest.json")
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--subject", action="append", metavar="NAME|COMMAND", dest="subjects",
+        help=f"{', '.join(NAMES)}, or a command line; may be given again",
+    )  # fmt: skip
+    parser.add_argument("--known", type=Path, metavar="FILE", help="known failures, JSON or TOML")
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE", help="write results.json of suite 1.8.0 there"
+    )
+    parser.add_argument("--json", action="store_true", help="one summary object on stdout")
+    parser.add_argument(
+        "--deadline", type=_seconds, default=_USUAL.run, metavar="S",
+        help="seconds for each call (default %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--start-deadline", type=_seconds, default=_USUAL.start, metavar="S",
+        help="seconds for a start, which may build the subject (default %(default)s)",
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 86_400:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return seconds
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _choose(args: argparse.Namespace) -> tuple[list[Suite], list[Case]]:
+    suites = find_suites(args.patterns, args.cases, _say)
+    return suites, select([case for suite in suites for case in suite.cases], args.patterns)
+
+
+def _list(args: argparse.Namespace) -> int:
+    _, cases = _choose(args)
+    names = [case.name for case in cases]
+    if args.json:
+        print(json.dumps(names, indent=1))
+    else:
+        print("\n".join(names))
+    if not args.patterns and args.cases is None:
+        _say("the public suite is not listed here: `tally suite list 'public/**'`")
+    return 0
+
+
+def _subjects(args: argparse.Namespace) -> int:
+    print(json.dumps(NAMES) if args.json else "\n".join(NAMES))
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    suites, cases = _choose(args)
+    subjects = list(dict.fromkeys(args.subjects or [OURS]))
+    if args.results and len(subjects) > 1:
+        raise UsageError(
+            "results.json holds one subject",
+            code="several_subjects",
+            hint="run the subjects one by one, or ask for --journal instead",
+        )
+    known = {subject: _known(args.known, subject, suites) for subject in subjects}
+    plan = Plan(
+        cases,
+        {suite.name: suite.version for suite in suites},
+        run=str(uuid.uuid4()),
+        time=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        deadlines=Deadlines(start=args.start_deadline, run=args.deadline),
+    )
+    with ExitStack() as stack:
+        write: Callable[[str], object] = len
+        if args.journal:
+            write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
+        bar = stack.enter_context(Progress(len(cases) * len(subjects), subject_name(subjects[0])))
+        journals = []
+        for subject in subjects:
+            bar.rename(subject_name(subject))
+            started = partial(run_plan, plan, subject, known=known[subject], talk=bar.talk)
+            journals.append(started(write=write, advance=bar.advance))
+    _write_reports(args, journals, suites)
+    _print_reports(args, journals)
+    return 0 if all(map(succeeded, journals)) else 1
+
+
+def _known(path: Path | None, subject: str, suites: list[Suite]) -> dict[str, str]:
+    if path is None:
+        return {}
+    text = path.read_text(encoding="utf-8")
+    known = read_known(text, toml=path.suffix == ".toml", subject=subject_name(subject))
+    check_known(known, [case for suite in suites for case in suite.cases])
+    return known
+
+
+def _write_reports(args: argparse.Namespace, journals: list[Journal], suites: list[Suite]) -> None:
+    if args.junit:
+        args.junit.write_text(junit(journals), encoding="utf-8")
+    if args.results:
+        suite = suites[-1]
+        text = json.dumps(results(journals[0], suite.name, suite.scopes), indent=2)
+        args.results.write_text(text + "\n", encoding="utf-8")
+
+
+def _print_reports(args: argparse.Namespace, journals: list[Journal]) -> None:
+    if args.json:
+        summary: dict[str, Any] = summarize(journals)
+        print(json.dumps(summary, indent=1))
+        return
+    for journal in journals:
+        print(show_journal(journal))
+    if len(journals) > 1:
+        print(scoreboard(journals, {}), end="")

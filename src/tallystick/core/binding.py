@@ -1,0 +1,343 @@
+"""A binding is a table that says how one broker natively carries the envelope; the code is one.
+
+    project     envelope -> frame: the body untouched, and a redundant, routable view beside it
+    reconcile   the body's attempts and the broker's own counts -> attempts
+    gate        the version property, read before the body is decoded -> decode or not
+
+Attempts (clauses 3.5, 4.5, 5.5, 6.5, 7.5) are a fold over the binding's counts: `override` takes
+the native count as it is, `floor` raises to it and never lowers; no counts means the body decides.
+A count that is absent or not a plain number up to 2^31-1 is ignored.
+
+The gate compares the value as it came: exactly `1` decodes, ASCII-blank, null and absent decode,
+everything else is turned away unread.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.core.delay import DelayRule, RetryRule, VisibilityRule, delay_facts, retry_facts
+from tallystick.core.envelope import ASCII_SPACE, SCHEMA_VERSION, Envelope, Meta, encode
+from tallystick.core.errors import Refused, UsageError
+from tallystick.core.frame import Frame, Sections
+from tallystick.core.names import DEFAULT_QUEUE, Names, is_fifo, name
+from tallystick.core.slot import TYPES, Field, Slot, fill
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tallystick.core.settle import SettleRule
+
+__all__ = [
+    "MAX_COUNT",
+    "OUT_OF_BAND",
+    "Binding",
+    "Count",
+    "Extras",
+    "Gate",
+    "Options",
+    "delay_fields",
+    "envelope_facts",
+    "gate",
+    "gate_frame",
+    "headers_of",
+    "project",
+    "read_count",
+    "reconcile",
+    "retry_fields",
+    "route",
+]
+
+OUT_OF_BAND: Final = ("traceparent", "tracestate", "bq-replay-bypass")
+"""Headers that ride beside the projection and are never part of the envelope (ADR-0028, 0027)."""
+
+MAX_COUNT: Final = 2**31 - 1
+_NO_META: Final = Meta()
+_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A native delivery count: the rule (`floor`, `override`), its place, and what to take off."""
+
+    rule: str
+    section: str
+    key: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where the version stands, and which native types may carry it: `text`, `bytes`, `integer`."""
+
+    section: str
+    key: str
+    natives: tuple[str, ...] = ("text",)
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """Where out-of-band headers ride; `limit` is the most fields the section holds in all.
+
+    `hyphen` replaces `-` in names where the broker's peers demand identifiers.
+    """
+
+    section: str
+    type: str
+    limit: int | None = None
+    hyphen: str = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """One broker's table. `route` and `original` name fields that stand above the body's own."""
+
+    name: str
+    slots: tuple[Slot, ...]
+    names: Names
+    settle: SettleRule
+    counts: tuple[Count, ...] = ()
+    gate: Gate | None = None
+    extras: Extras | None = None
+    delay: DelayRule | None = None
+    retry: RetryRule | None = None
+    visibility: VisibilityRule | None = None
+    route: Field | None = None
+    original: Field | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a publish adds to the message: the queue, ordering, a delay in seconds, headers.
+
+    `routed_as` is the URN by which a delivery was routed, kept when it is published again.
+    """
+
+    queue: str = ""
+    routed_as: str = ""
+    key: bytes | str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    fifo: bool | None = None
+    group: str = ""
+    content_based: bool = False
+    delay: float | None = None
+    now: float | None = None
+    delayed_exchange: bool = False
+    tiers_ms: Sequence[int] = ()
+    attempts_before: int | None = None
+
+
+_OPTIONS: Final = frozenset(each.name for each in fields(Options))
+
+
+def envelope_facts(envelope: Envelope) -> dict[str, Any]:
+    """Give the members that slots may carry, None for each that is absent."""
+    meta = envelope.meta or _NO_META
+    return {
+        "urn": envelope.urn,
+        "trace_id": envelope.trace_id,
+        "meta.id": meta.id,
+        "meta.queue": meta.queue,
+        "meta.lang": meta.lang,
+        "meta.schema_version": meta.schema_version,
+        "meta.created_at": meta.created_at,
+        "attempts": envelope.attempts,
+    }
+
+
+def project(binding: Binding, envelope: Envelope, **options: Any) -> Frame:
+    """Give the native frame of a message: its exact bytes, and the table's view of it.
+
+    A retry (`attempts_before`) and a requested `delay` are two rules and exclude each other.
+    """
+    given = _options(options)
+    facts = envelope_facts(envelope)
+    queue = given.queue or facts["meta.queue"] or DEFAULT_QUEUE
+    if binding.route is not None and given.routed_as:
+        facts["urn"] = given.routed_as
+    facts |= {"key": given.key, "queue": queue} | _ordering(binding, facts["meta.id"], queue, given)
+    sections = fill(binding.slots, facts)
+    if given.delay is not None:
+        _merge(sections, _delay_sections(binding, given.delay, queue, given))
+    if given.attempts_before is not None:
+        _merge(sections, _retry_sections(binding, given.attempts_before, queue, given))
+    _add_headers(binding, sections, given.headers)
+    return Frame(envelope.body or encode(envelope), sections)
+
+
+def delay_fields(binding: Binding, delay: float, **options: Any) -> Sections:
+    """Give only the native fields that delay a message by so many seconds, or refuse."""
+    given = _options(options)
+    return _delay_sections(binding, delay, given.queue or DEFAULT_QUEUE, given)
+
+
+def retry_fields(binding: Binding, attempts_before: int, **options: Any) -> Sections:
+    """Give only the native fields that a retry adds or changes, or refuse."""
+    given = _options(options)
+    return _retry_sections(binding, attempts_before, given.queue or DEFAULT_QUEUE, given)
+
+
+def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -> int:
+    """Give the attempts of a delivery; an absent count in the body reads as 0."""
+    attempts = body_attempts or 0
+    for count in binding.counts:
+        native = read_count(sections.get(count.section, {}).get(count.key))
+        if native is None:
+            continue
+        native -= count.offset
+        attempts = max(attempts, native) if count.rule == "floor" else native
+    return attempts
+
+
+def read_count(value: Any) -> int | None:
+    """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        significant = value.lstrip("0") or "0"
+        value = int(significant) if len(significant) <= len(str(MAX_COUNT)) else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_COUNT else None
+
+
+def gate(binding: Binding, present: bool, value: Any = None) -> bool:
+    """Tell whether a body may be decoded, from the version property alone."""
+    rule = binding.gate
+    if rule is None or not present or value is None:
+        return True
+    if _native_name(value) not in rule.natives:
+        return False
+    if isinstance(value, int):
+        return value == SCHEMA_VERSION
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    return text == str(SCHEMA_VERSION) or not text.strip(ASCII_SPACE)
+
+
+def gate_frame(binding: Binding, sections: Sections) -> bool:
+    """Tell the same from a delivery, reading the property where the table says it stands."""
+    rule = binding.gate
+    if rule is None:
+        return True
+    held = sections.get(rule.section, {})
+    carrier = next(s for s in binding.slots if (s.section, s.key) == (rule.section, rule.key))
+    return gate(binding, rule.key in held, TYPES[carrier.type].read(held.get(rule.key)))
+
+
+def route(binding: Binding, sections: Sections, urn: str) -> str:
+    """Give the URN to route by: the binding's own field where it has one, else the body's."""
+    if binding.route is None:
+        return urn
+    native = sections.get(binding.route.section, {}).get(binding.route.key)
+    return native if isinstance(native, str) and native.strip(ASCII_SPACE) else urn
+
+
+def headers_of(binding: Binding, sections: Sections) -> dict[str, str]:
+    """Give the out-of-band headers of a delivery as text, under the names they were sent with."""
+    extras = binding.extras
+    if extras is None:
+        return {}
+    sent = {name.replace("-", extras.hyphen): name for name in OUT_OF_BAND}
+    contract = _contract_keys(binding, extras.section)
+    texts = {
+        sent.get(key, key): TYPES[extras.type].read(value)
+        for key, value in sections.get(extras.section, {}).items()
+        if key not in contract
+    }
+    return {key: value for key, value in texts.items() if isinstance(value, str)}
+
+
+def _native_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = ((str, "text"), (bytes, "bytes"), (int, "integer"))
+    return next((name for kind, name in names if isinstance(value, kind)), "other")
+
+
+def _options(options: Mapping[str, Any]) -> Options:
+    unknown = sorted(options.keys() - _OPTIONS)
+    if unknown:
+        hint = f"known options: {', '.join(sorted(_OPTIONS))}"
+        raise UsageError(f"unknown option {unknown[0]!r}", code="option", hint=hint)
+    given = Options(**options)
+    if given.delay is not None and given.attempts_before is not None:
+        raise UsageError("a retry waits by its own rule; do not give a delay", code="two_delays")
+    return given
+
+
+def _ordering(
+    binding: Binding, message_id: str | None, queue: str, given: Options
+) -> dict[str, Any]:
+    if not is_fifo(binding.names, queue, given.fifo):
+        return {"fifo.group": None, "fifo.deduplication": None}
+    if not message_id and not given.content_based:
+        raise Refused(
+            "an ordered queue deduplicates by meta.id, and this message has none",
+            code="no_deduplication_id",
+            pointer="/meta/id",
+            hint="give the message an id, or use content-based deduplication",
+        )
+    deduplication = None if given.content_based else message_id
+    return {"fifo.group": given.group or queue, "fifo.deduplication": deduplication}
+
+
+def _delay_sections(binding: Binding, delay: float, queue: str, given: Options) -> Sections:
+    facts = delay_facts(
+        binding.delay,
+        delay,
+        now=given.now,
+        fifo=is_fifo(binding.names, queue, given.fifo),
+        tiers_ms=given.tiers_ms,
+        options={"delayed_exchange": given.delayed_exchange},
+    )
+    return _waiting(binding, binding.delay, facts, queue)
+
+
+def _retry_sections(binding: Binding, attempts_before: int, queue: str, given: Options) -> Sections:
+    facts = retry_facts(binding.retry, attempts_before, tiers_ms=given.tiers_ms)
+    return _waiting(binding, binding.retry, facts, queue)
+
+
+def _waiting(
+    binding: Binding, rule: DelayRule | RetryRule | None, facts: Mapping[str, Any], queue: str
+) -> Sections:
+    if rule is None:
+        return {}
+    tier = facts["tier"]
+    topic = None if tier is None else name(binding.names, "retry", queue, n=tier.n)
+    milliseconds = None if tier is None else tier.milliseconds
+    return fill(
+        rule.slots,
+        {**facts, "queue": queue, "tier.topic": topic, "tier.milliseconds": milliseconds},
+    )
+
+
+def _merge(sections: dict[str, dict[str, Any]], more: Sections) -> None:
+    for section, values in more.items():
+        sections.setdefault(section, {}).update(values)
+
+
+def _contract_keys(binding: Binding, section: str) -> frozenset[str]:
+    rules = [rule.slots for rule in (binding.delay, binding.retry) if rule]
+    every = (slot for slots in (binding.slots, *rules) for slot in slots)
+    return frozenset(slot.key for slot in every if slot.section == section)
+
+
+def _add_headers(
+    binding: Binding, sections: dict[str, dict[str, Any]], headers: Mapping[str, str]
+) -> None:
+    extras = binding.extras
+    if extras is None or not headers:
+        return
+    held = sections.setdefault(extras.section, {})
+    contract = _contract_keys(binding, extras.section)
+    for key, value in headers.items():
+        native_key = key.replace("-", extras.hyphen)
+        native = TYPES[extras.type].write(value)
+        if native_key in contract or native is None:
+            continue
+        if extras.limit is not None and len(held) >= extras.limit:
+            return
+        held[native_key] = native

@@ -1,0 +1,109 @@
+"""A slot says which native field of a broker carries which fact of a message, and as what type.
+
+    Slot("headers", "bq-job", "urn", "bytes")       native field <- fact
+    Slot("properties", "app_id", Constant("babelqueue"), "text")    native field <- constant
+
+A fact is a name in a mapping (`urn`, `meta.id`, `delay.milliseconds`). A fact that is None is
+absent: its slot is left out, so a broker never carries an invented value. A source that nobody
+provides is a fault of the table and raises KeyError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["TYPES", "Constant", "Field", "Long", "NativeType", "Slot", "fill", "native_type"]
+
+
+class Long(int):
+    """An integer that AMQP must carry as a 64-bit `long`, however small it is."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is the same for every message."""
+
+    value: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A place in a frame: a section and a key in it."""
+
+    section: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One row of a binding: the native field, where its value comes from, its native type."""
+
+    section: str
+    key: str
+    source: str | Constant
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeType:
+    """How a fact is written as a native value, and how a native value is read as text."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _write_bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _read_bytes(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _write_string_attribute(value: Any) -> dict[str, str] | None:
+    return {"DataType": "String", "StringValue": str(value)} if str(value) else None
+
+
+def _write_number_attribute(value: Any) -> dict[str, str]:
+    return {"DataType": "Number", "StringValue": str(value)}
+
+
+def _read_attribute(value: Any) -> Any:
+    return value.get("StringValue", value) if isinstance(value, Mapping) else value
+
+
+TYPES: Final[Mapping[str, NativeType]] = {
+    "text": NativeType(str, _same),
+    "bytes": NativeType(_write_bytes, _read_bytes),
+    "integer": NativeType(int, _same),
+    "long": NativeType(Long, _same),
+    "string_attribute": NativeType(_write_string_attribute, _read_attribute),
+    "number_attribute": NativeType(_write_number_attribute, _read_attribute),
+}
+"""Native types by name. A string attribute may not be empty (SQS), so an empty one is left out."""
+
+
+def fill(slots: Iterable[Slot], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Write the facts into the native fields that the slots name: section -> key -> value."""
+    sections: dict[str, dict[str, Any]] = {}
+    for slot in slots:
+        source = slot.source
+        value = source.value if isinstance(source, Constant) else facts[source]
+        native = None if value is None else TYPES[slot.type].write(value)
+        if native is not None:
+            sections.setdefault(slot.section, {})[slot.key] = native
+    return sections
+
+
+def native_type(value: Any) -> str:
+    """Name the wire type of a native value, which JSON cannot tell: `text`, `bytes`, `long`..."""
+    names = {str: "text", bytes: "bytes", bool: "boolean", int: "integer", Long: "long"}
+    return value["DataType"] if isinstance(value, Mapping) else names[type(value)]

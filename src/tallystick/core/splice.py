@@ -1,0 +1,118 @@
+"""Change one thing in a body and leave every other byte alone (law 1).
+
+A retry changes `attempts`; a dead letter adds its block; a redrive takes the block away again.
+Nothing is parsed and written anew: the new text is spliced in where the old one stood. A poison
+body is kept as it came, inside a record that can always be read (ADR-0035).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any, Final
+
+from tallystick.core.canonical import DEAD_LETTER_ORDER, canonical_message, string_text
+from tallystick.core.envelope import DeadLetter, decode
+from tallystick.core.errors import Refused, Rejected
+from tallystick.core.scan import scan
+
+__all__ = ["dead_letter", "poison_record", "redrive", "retry"]
+
+_SPACE: Final = b" \t\n\r"
+_LAST_MEMBER: Final = re.compile(
+    rb'[,{][ \t\n\r]*+"attempts"[ \t\n\r]*+:[ \t\n\r]*+(-?[0-9]++)[ \t\n\r]*+}[ \t\n\r]*+\Z'
+)
+_TAIL: Final = 80
+
+
+def retry(body: bytes, attempts: int) -> bytes:
+    """Give the same bytes with `attempts` changed; a member that is absent is added at the end."""
+    decode(body)
+    tail = max(0, len(body) - _TAIL)
+    last = _LAST_MEMBER.search(body, tail)
+    if last is not None:
+        return b"%s%d%s" % (body[: last.start(1)], attempts, body[last.end(1) :])
+    return _with_attempts(body, attempts)
+
+
+def dead_letter(body: bytes, record: DeadLetter) -> bytes:
+    """Give the message with its `dead_letter` block at the end and `attempts` at its count."""
+    if record.attempts is None:
+        raise Refused("no count of attempts", code="wrong_type", pointer="/dead_letter/attempts")
+    decode(body)
+    return _append_block(_with_attempts(_without_block(body), record.attempts), record)
+
+
+def redrive(body: bytes) -> bytes:
+    """Give the message without its `dead_letter` block and with `attempts` at 0."""
+    decode(body)
+    return _with_attempts(_without_block(body), 0)
+
+
+def poison_record(body: bytes, record: DeadLetter) -> bytes:
+    """Give the dead-letter record of a body that is no message: splice, text or base64."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        encoded = base64.b64encode(body).decode()
+        return _wrapper({"raw": encoded, "raw_encoding": "base64"}, record)
+    if _can_be_spliced(body):
+        return _append_block(body, record)
+    return _wrapper({"raw": text}, record)
+
+
+def _can_be_spliced(body: bytes) -> bool:
+    """Tell whether the body is one strict object without a `dead_letter` of its own."""
+    try:
+        members = scan(body, finite=False)
+    except Rejected:
+        return False
+    return ("dead_letter",) not in {member.path for member in members}
+
+
+def _with_attempts(body: bytes, attempts: int) -> bytes:
+    places = [member for member in scan(body, finite=False) if member.path == ("attempts",)]
+    if places:
+        last = places[-1]
+        return b"%s%d%s" % (body[: last.value], attempts, body[last.end :])
+    return _append(body, b'"attempts":%d' % attempts)
+
+
+def _without_block(body: bytes) -> bytes:
+    """Take out every top-level `dead_letter` with one comma: before it, or after a first one."""
+    members = [member for member in scan(body, finite=False) if len(member.path) == 1]
+    kept, position, something_before = [], 0, False
+    for index, member in enumerate(members):
+        if member.path != ("dead_letter",):
+            something_before = True
+            continue
+        start, end = member.start, member.end
+        if something_before:
+            start = body.index(b",", members[index - 1].end)
+        elif index + 1 < len(members):
+            end = members[index + 1].start
+        kept.append(body[position:start])
+        position = end
+    return b"".join(kept) + body[position:]
+
+
+def _append_block(body: bytes, record: DeadLetter) -> bytes:
+    return _append(body, b'"dead_letter":' + _block(record))
+
+
+def _append(body: bytes, member: bytes) -> bytes:
+    """Add a member before the closing brace; white space around the object is left out."""
+    inner = body.strip(_SPACE)[:-1]
+    comma = b"" if inner.rstrip(_SPACE) == b"{" else b","
+    return inner + comma + member + b"}"
+
+
+def _block(record: DeadLetter) -> bytes:
+    members = {name: getattr(record, name) for name in DEAD_LETTER_ORDER}
+    document = canonical_message({"dead_letter": members})
+    return document[len(b'{"dead_letter":') : -1]
+
+
+def _wrapper(raw: dict[str, Any], record: DeadLetter) -> bytes:
+    members = ",".join(f'"{name}":{string_text(text)}' for name, text in raw.items())
+    return f'{{{members},"dead_letter":'.encode() + _block(record) + b"}"

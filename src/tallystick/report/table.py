@@ -1,0 +1,255 @@
+"""Journals as text for people, and as one summary object for programs.
+
+The table has one row per section; below it stands each case that did not pass: its full name, the
+differences, and the one command that repeats it. Cases that are unsupported or broken for one and
+the same reason stand together. The scoreboard has sections as rows and subjects as columns.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.core.journal import KNOWN, Journal, Record, count
+from tallystick.core.verdict import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tallystick.core.verdict import Difference
+
+__all__ = [
+    "BYTES",
+    "compare_journals",
+    "identical_bytes",
+    "repeat_command",
+    "scoreboard",
+    "section_of",
+    "show_changes",
+    "show_journal",
+    "succeeded",
+    "summarize",
+    "summarize_all",
+]
+
+BYTES: Final = "bytes"
+"""The section whose cases ask for exact bytes."""
+
+_COUNTED: Final = (*(outcome.value for outcome in Outcome), KNOWN)
+_LONGEST: Final = 400
+
+
+def section_of(name: str) -> str:
+    """Give the suite and section of a case: the first two parts of its name."""
+    return "/".join(name.split("/")[:2])
+
+
+def succeeded(journal: Journal) -> bool:
+    """Say whether a run has nothing to complain about: no failure, no error, no alarm."""
+    counts = count(journal.records)
+    wrong = counts[Outcome.FAILED] + counts[Outcome.ERRORED]
+    return journal.complete and not wrong and not any(r.alarm for r in journal.records)
+
+
+def summarize(journals: Sequence[Journal]) -> dict[str, Any]:
+    """Give one object: counts, and the names of what did not pass; by subject when several."""
+    return _summarize_one(journals[0]) if len(journals) == 1 else summarize_all(journals)
+
+
+def summarize_all(journals: Sequence[Journal]) -> dict[str, Any]:
+    """Give the totals, and the summary of each subject under `subjects`."""
+    every = [record for journal in journals for record in journal.records]
+    subjects = {journal.head.subject: _summarize_one(journal) for journal in journals}
+    return {**count(every), "subjects": subjects}
+
+
+def _summarize_one(journal: Journal) -> dict[str, Any]:
+    names: dict[str, list[str]] = {name: [] for name in _COUNTED if name != Outcome.PASSED}
+    for record in journal.records:
+        if record.counts_as != Outcome.PASSED:
+            names[record.counts_as].append(record.verdict.case)
+    return {
+        "subject": journal.head.subject,
+        "suite": journal.head.suite,
+        **count(journal.records),
+        "not_passed": names,
+        "alarms": [record.verdict.case for record in journal.records if record.alarm],
+        "complete": journal.complete,
+    }
+
+
+def repeat_command(subject: str, name: str) -> str:
+    """Give the one command that repeats a case."""
+    return f"tally suite run {shlex.quote(name)} --subject {shlex.quote(subject)}"
+
+
+def show_journal(journal: Journal) -> str:
+    """Give the table of one run, and everything that did not pass."""
+    head = journal.head
+    about = f"{head.versions.get('subject.name', '')} {head.versions.get('subject.version', '')}"
+    lines = [f"{head.subject} ({about.strip() or 'not started'}), suite {head.suite}", ""]
+    lines += _align(_section_rows(journal))
+    trouble = [record for record in journal.records if _needs_a_line(record)]
+    for record in trouble:
+        lines += ["", *_show_record(record, head.subject)]
+    lines += _show_reasons(journal, Outcome.UNSUPPORTED)
+    if journal.foot:
+        lines += [f"note: {note}" for note in journal.foot.notes]
+    else:
+        lines += ["", "the journal has no foot: this run was cut short"]
+    return "\n".join(lines) + "\n"
+
+
+def _needs_a_line(record: Record) -> bool:
+    return record.counts_as in {Outcome.FAILED, Outcome.ERRORED, KNOWN} or record.alarm
+
+
+def _section_rows(journal: Journal) -> list[list[str]]:
+    sections: dict[str, Counter[str]] = {}
+    for record in journal.records:
+        counted = sections.setdefault(section_of(record.verdict.case), Counter())
+        counted[record.counts_as] += 1
+    names = [name for name in _COUNTED if name != KNOWN or any(s[KNOWN] for s in sections.values())]
+    rows = [["section", *names]]
+    rows += [[section, *(str(c[name] or ".") for name in names)] for section, c in sections.items()]
+    total = sum(sections.values(), Counter())
+    return [*rows, ["all", *(str(total[name]) for name in names)]]
+
+
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _show_record(record: Record, subject: str) -> list[str]:
+    verdict = record.verdict
+    if record.alarm:
+        return [
+            f"ALARM  {verdict.case}",
+            f"  it passes now, and was known to fail: {record.known}",
+        ]
+    lines = [f"{record.counts_as}  {verdict.case}"]
+    if record.known:
+        lines.append(f"  known: {record.known}")
+    if verdict.reason:
+        lines.append(f"  {_one_line(verdict.reason)}")
+    for difference in verdict.differences:
+        lines += _show_difference(difference)
+    return [*lines, f"  again: {repeat_command(subject, verdict.case)}"]
+
+
+def _show_difference(difference: Difference) -> list[str]:
+    return [
+        f"  at {difference.pointer or 'the root'}",
+        f"    expected {_value(difference.expected)}",
+        f"    found    {_value(difference.found)}",
+    ]
+
+
+def _value(value: Any) -> str:
+    text = "nothing" if value is ... else json.dumps(value, ensure_ascii=False, default=str)
+    return _one_line(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+
+
+def _one_line(text: str) -> str:
+    """Make control characters visible, so that a subject cannot draw on the terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _show_reasons(journal: Journal, outcome: Outcome) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for record in journal.records:
+        if record.verdict.outcome is outcome:
+            reasons.setdefault(record.verdict.reason, []).append(record.verdict.case)
+    lines = []
+    for reason, names in reasons.items():
+        lines += ["", f"{outcome} ({len(names)}): {_one_line(reason)}", *(f"  {n}" for n in names)]
+    return lines
+
+
+def identical_bytes(journal: Journal) -> tuple[int, int]:
+    """Give how many byte vectors a subject got right, and how many there are."""
+    marks = [
+        record.verdict.outcome is Outcome.PASSED
+        for record in journal.records
+        if section_of(record.verdict.case).endswith(f"/{BYTES}")
+    ]
+    return sum(marks), len(marks)
+
+
+def scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) -> str:
+    """Give the table over several subjects: who passes what, and whose bytes are identical."""
+    sections = dict.fromkeys(
+        section_of(record.verdict.case) for journal in journals for record in journal.records
+    )
+    rows = [["section", *(journal.head.subject for journal in journals)]]
+    rows += [[section, *(_score(j.records, section) for j in journals)] for section in sections]
+    rows.append(["all", *(_score(journal.records, "") for journal in journals)])
+    rows.append(["byte-identical", *(_identical(journal) for journal in journals)])
+    lines = _align(rows)
+    lines += [f"{name}: not run, {_one_line(reason)}" for name, reason in missing.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _score(records: Iterable[Record], section: str) -> str:
+    verdicts = [r.verdict for r in records if not section or section_of(r.verdict.case) == section]
+    asked = [v for v in verdicts if v.outcome is not Outcome.UNSUPPORTED]
+    if not asked:
+        return "-"
+    passed = sum(verdict.outcome is Outcome.PASSED for verdict in asked)
+    return f"{passed}/{len(asked)}"
+
+
+def _identical(journal: Journal) -> str:
+    right, every = identical_bytes(journal)
+    if not every:
+        return "-"
+    return "yes" if right == every else f"no ({every - right} differ)"
+
+
+def compare_journals(old: Sequence[Journal], new: Sequence[Journal]) -> dict[str, list[str]]:
+    """Say what changed by case: broken, fixed, changed otherwise, appeared, gone."""
+    before, after = _outcomes(old), _outcomes(new)
+    changes: dict[str, list[str]] = {name: [] for name in _CHANGES}
+    for name in dict.fromkeys([*before, *after]):
+        kind = _change(before.get(name), after.get(name))
+        if kind:
+            changes[kind].append(name)
+    return changes
+
+
+_CHANGES: Final = ("broken", "fixed", "changed", "appeared", "gone")
+
+
+def _outcomes(journals: Sequence[Journal]) -> dict[str, Outcome]:
+    return {
+        f"{journal.head.subject}: {record.verdict.case}": record.verdict.outcome
+        for journal in journals
+        for record in journal.records
+    }
+
+
+def _change(before: Outcome | None, after: Outcome | None) -> str:
+    if before is after:
+        return ""
+    if before is None:
+        return "appeared"
+    if after is None:
+        return "gone"
+    if after is Outcome.PASSED:
+        return "fixed"
+    return "broken" if before is Outcome.PASSED else "changed"
+
+
+def show_changes(changes: dict[str, list[str]]) -> str:
+    """Give the changes as text; nothing changed is said too."""
+    lines = [f"{kind:8}  {name}" for kind, names in changes.items() for name in names]
+    return "\n".join(lines or ["nothing changed"]) + "\n"

@@ -1,0 +1,35 @@
+"""Where a message that is given up goes, and where it says that it came from (ADR-0009).
+
+`original_queue` is `meta.queue`, else the queue it was consumed from. Kafka says it in a header
+(`bq-original-topic`), because a retry is consumed from another topic than the work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tallystick.core.names import name
+
+if TYPE_CHECKING:
+    from tallystick.core.binding import Binding
+    from tallystick.core.frame import Sections
+
+__all__ = ["dead_letter_queue", "original_queue"]
+
+
+def dead_letter_queue(
+    binding: Binding, queue: str, *, explicit: str = "", suffix: str | None = None
+) -> str:
+    """Give the queue that receives what is given up: the one configured, else by the suffix."""
+    return explicit or name(binding.names, "dead_letter", queue, suffix=suffix)
+
+
+def original_queue(
+    binding: Binding, meta_queue: str | None, consumed: str, sections: Sections
+) -> str:
+    """Give the `original_queue` of the dead-letter block."""
+    if binding.original is None:
+        return meta_queue or consumed
+    native = sections.get(binding.original.section, {}).get(binding.original.key)
+    text = native.decode("utf-8", "replace") if isinstance(native, bytes) else native
+    return text if isinstance(text, str) and text else consumed

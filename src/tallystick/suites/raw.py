@@ -1,0 +1,76 @@
+"""A case as it stands in a manifest (`Raw`), and the calls it becomes (`Ask`)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.suites.compare import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BROKER_NAMES", "Ask", "Raw", "attempts_of", "rejects", "to_base64", "to_json"]
+
+BROKER_NAMES: Final = {"asb": "servicebus"}
+"""The suite's name of a broker -> ours, where they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A case as it stands in the manifest, with what stands around it."""
+
+    section: str
+    sub: str
+    case: dict[str, Any]
+    block: dict[str, Any]
+    whole: dict[str, Any]
+    read: Callable[[str], bytes]
+
+    @property
+    def broker(self) -> str:
+        """Name the broker of a broker's section."""
+        bare = self.section.removeprefix("version_gate_").split("_", maxsplit=1)[0]
+        return BROKER_NAMES.get(bare, bare)
+
+    def file(self, member: str = "file") -> bytes:
+        """Read the fixture that a member of the case names."""
+        return self.read(self.case[member])
+
+    def body(self) -> bytes:
+        """Give the message of a case: a fixture, a text, or base64."""
+        if "body_base64" in self.case:
+            return base64.b64decode(self.case["body_base64"], validate=True)
+        return self.case["body"].encode() if "body" in self.case else self.file()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One call and what is expected of it."""
+
+    operation: str
+    given: dict[str, Any]
+    expect: dict[str, Any]
+
+
+def to_base64(data: bytes) -> str:
+    """Give bytes as the protocol carries them."""
+    return base64.b64encode(data).decode()
+
+
+def to_json(value: Any) -> str:
+    """Give a JSON value as the protocol carries it: its text, in base64."""
+    return to_base64(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def attempts_of(body: bytes) -> int:
+    """Read the count a message came with; 0 when it has none."""
+    attempts = parse(body).get("attempts", 0)
+    return attempts if type(attempts) is int else 0
+
+
+def rejects(raw: Raw) -> bool:
+    """Say whether the case expects a refusal."""
+    return raw.case.get("expect") == "reject"

@@ -1,0 +1,71 @@
+"""The subjects at hand: names, and how each is started.
+
+`tallystick` runs inside this process. Every other named subject is a folder under `subjects/` with
+an executable `start`, which builds what it needs on first use and then speaks the protocol. Any
+other text is a command line, so an implementation anywhere can be put under test.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.suites.subject import Deadlines, ProcessSubject, Subject
+from tallystick.suites.tallystick_subject import TallystickSubject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["NAMES", "OURS", "open_subject", "subject_name"]
+
+OURS: Final = "tallystick"
+NAMES: Final = (OURS, "babelqueue", "go", "node", "java")
+"""Every subject that ships with Tallystick, our own first."""
+
+_FOLDERS: Final = Path(__file__).parents[3] / "subjects"
+
+
+def subject_name(given: str) -> str:
+    """Give the short name of a subject for journals and reports: its name, or its program's."""
+    return given if given in NAMES else Path(_split(given)[0]).name
+
+
+def open_subject(
+    given: str, deadlines: Deadlines, talk: Callable[[bytes], None], folders: Path = _FOLDERS
+) -> Subject:
+    """Open a subject by its name or command line; nothing is started yet."""
+    if given == OURS:
+        return TallystickSubject()
+    if given not in NAMES:
+        return ProcessSubject(_found(_split(given)), deadlines, talk)
+    start = folders / given / "start"
+    if not start.exists():
+        raise Unavailable(
+            f"subject {given} is not here: there is no {start.parent.name}/{start.name}",
+            code="no_such_subject",
+            hint="named subjects need a checkout of the repository; give a command line instead",
+        )
+    return ProcessSubject([str(start)], deadlines, talk)
+
+
+def _split(given: str) -> list[str]:
+    try:
+        words = shlex.split(given)
+    except ValueError as error:
+        raise UsageError(f"cannot read {given!r}: {error}", code="bad_command") from error
+    if not words:
+        raise UsageError("the subject is empty", code="bad_command", hint=f"one of {NAMES}")
+    return words
+
+
+def _found(command: Sequence[str]) -> list[str]:
+    if shutil.which(command[0]) is None:
+        raise UsageError(
+            f"no subject and no program is called {command[0]!r}",
+            code="no_such_subject",
+            hint=f"named subjects: {', '.join(NAMES)}; or give a command line",
+        )
+    return list(command)
