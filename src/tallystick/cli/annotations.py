@@ -1,0 +1,150 @@
+"""What a verb tells machines: `--json`, `--github` and `--junit`, the same on every verb.
+
+Inside a GitHub workflow the files of the annotations are named from the root of the repository
+(`GITHUB_WORKSPACE`), and `--github` also adds a table to the job summary
+(`GITHUB_STEP_SUMMARY`) when the runner names that file.
+
+    python -m tallystick.cli.annotations check --registry registry.json
+
+runs one verb of `tally schema` that way. It is what `action.yml` calls: whatever annotations the
+verb prints are placed in the repository, counted, and put into the summary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.core.errors import TallystickError, Unavailable, exit_code
+from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["add_outputs", "main", "tell_machines"]
+
+_COMMAND: Final = re.compile(r"::(error|warning|notice) ([^:]*)::(.*)")
+_MOST_ROWS: Final = 200
+
+
+def add_outputs(parser: Any) -> None:
+    """Add the three switches of a gate."""
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print one JSON object")
+    output.add_argument("--github", action="store_true", help="print GitHub workflow annotations")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML as well")
+
+
+def tell_machines(args: argparse.Namespace, suite: str, marks: Sequence[Mark]) -> None:
+    """Print the annotations and write the XML that the switches ask for."""
+    if args.github:
+        print(github_annotations(_in_repository(mark) for mark in marks), end="")
+    if args.junit:
+        write_text(args.junit, junit_xml(suite, marks))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, or say in one line why it cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}", code="output.unwritable") from error
+
+
+def _in_repository(mark: Mark) -> Mark:
+    return replace(mark, file=place_in_repository(mark.file)) if mark.file else mark
+
+
+def place_in_repository(file: str) -> str:
+    """Name a file from the root of the repository, where annotations are looked up."""
+    root = os.environ.get("GITHUB_WORKSPACE")
+    if not root:
+        return file
+    inside = os.path.relpath(Path(file).resolve(), Path(root).resolve())
+    return file if inside.startswith("..") else inside
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb of `tally schema` for a workflow: annotations, summary, exit code."""
+    from tallystick.cli import schema  # noqa: PLC0415 - the verbs import this module
+
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="tally schema")
+    schema.register(parser)
+    caught = io.StringIO()
+    fault = ""
+    with contextlib.redirect_stdout(caught):
+        try:
+            args = parser.parse_args(words)
+            if hasattr(args, "github"):
+                args.github = True
+            status = int(args.run(args))
+        except TallystickError as error:
+            fault, status = str(error), exit_code(error)
+    lines = [_relocate(line) for line in caught.getvalue().splitlines()]
+    print("\n".join(lines))
+    if fault:
+        print(github_annotations([Mark("tally schema", "failed", fault)]), end="")
+        print(f"tally schema: {fault}", file=sys.stderr)
+    _summarise(words, lines, fault, status)
+    return status
+
+
+def _relocate(line: str) -> str:
+    found = _COMMAND.fullmatch(line)
+    if not found:
+        return line
+    level, properties, message = found.groups()
+    pairs = dict(pair.split("=", 1) for pair in properties.split(",") if "=" in pair)
+    if "file" in pairs:
+        pairs["file"] = place_in_repository(pairs["file"])
+    return f"::{level} {','.join(f'{key}={value}' for key, value in pairs.items())}::{message}"
+
+
+def _summarise(words: Sequence[str], lines: Sequence[str], fault: str, status: int) -> None:
+    target = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not target:
+        return
+    verdict = {0: "passed", 1: "failed"}.get(status, "could not run")
+    rows = [f"### Schema {words[0] if words else 'gate'}: {verdict}", ""]
+    found = [match for line in lines if (match := _COMMAND.fullmatch(line))]
+    if found:
+        rows += ["| level | place | finding |", "| --- | --- | --- |"]
+        rows += [_table_row(match) for match in found[:_MOST_ROWS]]
+        if len(found) > _MOST_ROWS:
+            rows.append(f"| | | and {len(found) - _MOST_ROWS} more |")
+    plain = [line for line in lines if not line.startswith("::")]
+    if plain and len("\n".join(plain)) < 60_000:
+        rows += ["", "```", *plain, "```"]
+    if fault:
+        rows += ["", _cell(fault)]
+    with Path(target).open("a", encoding="utf-8") as file:
+        file.write("\n".join(rows) + "\n")
+
+
+def _table_row(match: re.Match[str]) -> str:
+    level, properties, message = match.groups()
+    pairs = dict(pair.split("=", 1) for pair in properties.split(",") if "=" in pair)
+    place = ":".join(pairs[key] for key in ("file", "line") if key in pairs)
+    return f"| {level} | {_cell(_plain(place))} | {_cell(_plain(message))} |"
+
+
+def _plain(text: str) -> str:
+    for code, character in (("%0D", " "), ("%0A", " "), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(code, character)
+    return text
+
+
+def _cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
