@@ -106,12 +106,13 @@ def write_registry(folder: Path) -> Path:
 
 def start(folder: Path, *arguments: str) -> Served:
     """Start the command on a free port and wait until it says where it listens."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUN, "schema", "serve", "--registry", str(folder), "--port", "0",
-         "--json", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=(folder / "stderr.txt").open("wb"),
-    )  # fmt: skip
+    with (folder / "stderr.txt").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", RUN, "schema", "serve", "--registry", str(folder),
+             "--port", "0", "--json", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_OID, uuid5
 
 import orjson
 
@@ -46,7 +47,8 @@ Stamp = tuple[int, int, int, int] | None
 class Subject:
     """One URN: its id, the text served, the schema without foreign references, its full answer.
 
-    `reaches` are the other files that the schema refers to, directly or not.
+    `guid` is a name for the text alone. `reaches` are the other files that the schema refers to,
+    directly or not.
     """
 
     urn: str
@@ -55,6 +57,7 @@ class Subject:
     text: str
     schema: Any
     body: bytes
+    guid: str
     reaches: tuple[str, ...]
 
 
@@ -155,7 +158,8 @@ def _subject(catalog: Catalog, urn: str, number: int) -> Subject:
     text = entry.text if schema is entry.schema else json.dumps(schema, ensure_ascii=False)
     answer = {"subject": urn, "version": 1, "id": number, "schemaType": "JSON", "schema": text}
     reaches = () if schema is entry.schema else _reach_all(catalog, entry.path)
-    return Subject(urn, number, entry, text, schema, orjson.dumps(answer), reaches)
+    guid = str(uuid5(NAMESPACE_OID, text))
+    return Subject(urn, number, entry, text, schema, orjson.dumps(answer), guid, reaches)
 
 
 def _reach_all(catalog: Catalog, path: str) -> tuple[str, ...]:
