@@ -83,11 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.redirect_stdout(caught):
         try:
             args = parser.parse_args(words)
-            if hasattr(args, "github"):
-                args.github = True
+            args.github = not (getattr(args, "json", False) or getattr(args, "mask", None))
             status = int(args.run(args))
         except TallystickError as error:
             fault, status = str(error), exit_code(error)
+        except SystemExit as stop:  # argparse has said why on stderr
+            fault = "" if not stop.code else "the arguments make no sense: see the log"
+            status = int(stop.code or 0)
     lines = [_relocate(line) for line in caught.getvalue().splitlines()]
     print("\n".join(lines))
     if fault:
