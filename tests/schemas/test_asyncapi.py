@@ -98,7 +98,8 @@ def test_the_official_parser_accepts_every_kind_of_schema(official: Path, tmp_pa
         assert answer["errors"] == []
         assert answer["valid"]
         assert sorted(answer["channels"]) == sorted(document["channels"])
-        assert sorted(answer["messages"]) == sorted(document["channels"])
+        urns = [channel["address"] for channel in document["channels"].values()]
+        assert sorted(answer["messages"]) == sorted(urns)
         assert sorted(answer["operations"]) == sorted(document["operations"])
 
 

@@ -108,12 +108,13 @@ def export_asyncapi(
             schemas[name] = {"schemaFormat": schema_format, "schema": aimed}
             payload = {"schemaFormat": schema_format, "schema": _payload(urn, f"{place}/schema")}
         messages[name] = _message(entry, schema, payload, bindings)
-        channels[urn] = {
+        key = name if "%" in urn else urn  # readers decode a reference once too often
+        channels[key] = {
             "address": urn,
             "messages": {name: {"$ref": f"#/components/messages/{name}"}},
             **_bindings("channel", urn, bindings),
         }
-        operations.update(_operations(urn, name, bindings))
+        operations.update(_operations(urn, key, name, bindings))
     return {
         "asyncapi": SPECS[spec],
         "info": {"title": title, "version": version},
@@ -157,8 +158,8 @@ def _message(
     }
 
 
-def _operations(urn: str, name: str, bindings: Sequence[str]) -> dict[str, Any]:
-    channel = f"#/channels/{escape(urn).replace('%', '%25')}"
+def _operations(urn: str, key: str, name: str, bindings: Sequence[str]) -> dict[str, Any]:
+    channel = f"#/channels/{escape(key)}"
     return {
         f"{action}_{name}": {
             "action": action,
