@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BODY", "build_app"]
 
 MAX_BODY: Final = 1024 * 1024
+_DRAINED: Final = 16 * MAX_BODY
 _log: Final = logging.getLogger("tallystick.server")
 
 
@@ -128,28 +129,30 @@ async def _read_call(operation: Operation, scope: Scope, receive: Receive) -> Ca
     given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     query = read_query(operation, given)
     headers = dict(scope["headers"])
-    body = await _read_body(receive, headers) if operation.body else b""
+    body = await _read_body(receive) if operation.body else b""
     return Call(path, query, body, headers.get(b"accept", b"").decode("latin-1"))
 
 
-async def _read_body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-    """Read at most `MAX_BODY` bytes; what says that it is longer is not read at all."""
-    declared = headers.get(b"content-length", b"0")
-    if declared.isdigit() and int(declared) > MAX_BODY:
-        raise Fault(42209, MAX_BODY)
+async def _read_body(receive: Receive) -> bytes:
+    """Read at most `MAX_BODY` bytes.
+
+    Some more is taken and dropped, so that a client still sending gets to read why it is refused.
+    """
     parts: list[bytes] = []
     size = 0
-    while True:
+    while size <= _DRAINED:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Fault(400, "The request ended early")
         part = message.get("body", b"")
         size += len(part)
-        if size > MAX_BODY:
-            raise Fault(42209, MAX_BODY)
-        parts.append(part)
+        if size <= MAX_BODY:
+            parts.append(part)
         if not message.get("more_body"):
-            return b"".join(parts)
+            break
+    if size > MAX_BODY:
+        raise Fault(42209, MAX_BODY)
+    return b"".join(parts)
 
 
 def _with_headers(answer: Answer, headers: dict[str, str]) -> Answer:

@@ -81,7 +81,8 @@ def examine(job: Job) -> Report:
             return Report(verdict="breaking", changes=(_OTHER_TYPE,))
         candidate = _read_candidate(text, job)
     except Rejected as error:
-        return Report(fault=f"{error}. {error.hint}".rstrip(". "))
+        words = str(error).replace(f"{job.path}:", "schema:", 1)
+        return Report(fault=f"{words}; {error.hint}" if error.hint else words)
     registered = [parse_json(one.encode(), job.path) for one in job.registered]
     if any(same(candidate, one) for one in registered):
         return Report(identical=True, verdict="compatible")
@@ -98,12 +99,14 @@ def _read_body(body: bytes) -> tuple[str, str]:
         )
     if not request["schema"].strip():
         raise Rejected("Empty schema", code="request.shape")
-    if request.get("references"):
+    if request.get("references") not in (None, []):
         raise Rejected(
             "Schema references are not served: a $ref names a file of the registry",
             code="request.references",
         )
-    kind = request.get("schemaType") or "JSON"
+    kind = request.get("schemaType")
+    if kind is None:
+        return request["schema"], "JSON"
     if kind not in _TYPES:
         raise Rejected(f"Invalid schema type {kind!r}", code="request.type")
     return request["schema"], kind

@@ -1,15 +1,20 @@
-"""The OpenAPI 3.1 document of the REST face, built from the table of operations."""
+"""The OpenAPI 3.1 document of the REST face, built from the table of operations.
+
+Its examples come from the registry being served, so that every one of them works when tried.
+"""
 
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tallystick import __version__
 from tallystick.server.answers import JSON, REGISTRY_JSON
 from tallystick.server.levels import LEVELS, RULES
 from tallystick.server.operations import OPERATIONS, PARAMETERS, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["build_openapi"]
 
@@ -89,8 +94,8 @@ _CANDIDATE: Final = {
     "required": ["schema"],
     "properties": {
         "schema": {**_STRING, "description": "The candidate: a JSON Schema as text"},
-        "schemaType": {"enum": ["JSON", "AVRO", "PROTOBUF"], "default": "JSON"},
-        "references": {"type": "array", "maxItems": 0},
+        "schemaType": {"enum": ["JSON", "AVRO", "PROTOBUF", None], "default": "JSON"},
+        "references": {"type": ["array", "null"], "maxItems": 0},
     },
 }
 _PATH_PARAMETERS: Final = {
@@ -103,12 +108,13 @@ _PATH_PARAMETERS: Final = {
 }
 
 
-@cache
-def build_openapi() -> dict[str, Any]:
-    """Build the whole document."""
+def build_openapi(examples: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the whole document; `examples` has a value for each path parameter, and `schema`."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
+            operation, examples
+        )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -128,25 +134,28 @@ def build_openapi() -> dict[str, Any]:
     }
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _operation(operation: Operation, examples: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "parameters": _parameters(operation),
+        "parameters": _parameters(operation, examples),
         "responses": _responses(operation),
     }
     if operation.body:
-        reference = {"$ref": "#/components/schemas/Candidate"}
-        kinds = {REGISTRY_JSON: {"schema": reference}, JSON: {"schema": reference}}
+        media: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/Candidate"}}
+        if "schema" in examples:
+            media["example"] = {"schema": examples["schema"], "schemaType": "JSON"}
+        kinds = {REGISTRY_JSON: media, JSON: media}
         out["requestBody"] = {"required": True, "content": kinds}
     return out
 
 
-def _parameters(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: Operation, examples: Mapping[str, Any]) -> list[dict[str, Any]]:
     names = re.findall(r"\{(\w+)\}", operation.path)
     return [
         {"name": name, "in": "path", "required": True, "schema": {**_STRING, "minLength": 1},
-         "description": _PATH_PARAMETERS[name]}
+         "description": _PATH_PARAMETERS[name],
+         **({"example": examples[name]} if name in examples else {})}
         for name in names
     ] + [
         {"name": name, "in": "query", "required": False, "schema": PARAMETERS[name][0]}

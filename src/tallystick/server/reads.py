@@ -254,6 +254,15 @@ def _metrics(service: Service, _: Call) -> Answer:
     return Answer(200, text.encode(), CONTENT_TYPE)
 
 
+def _openapi(service: Service, _: Call) -> Answer:
+    examples: dict[str, Any] = {"version": "latest", "namespace": "-", "name": "orders"}
+    first = next(iter(service.snapshot.subjects.values()), None)
+    if first is not None:
+        examples |= {"subject": first.urn, "id": str(first.id), "guid": first.guid,
+                     "schema": first.text}  # fmt: skip
+    return give(build_openapi(examples), kind=JSON)
+
+
 _SCOPE: Final = {"path": [], "clusters": {"schema-registry-cluster": "tallystick"}}
 
 READS: Final[dict[str, Callable[[Service, Call], Answer]]] = {
@@ -293,6 +302,6 @@ READS: Final[dict[str, Callable[[Service, Call], Answer]]] = {
     "catalog": _catalog,
     "health": _health,
     "metrics": _metrics,
-    "openapi": lambda _, __: give(build_openapi(), kind=JSON),
+    "openapi": _openapi,
 }
 """The operations that are answered at once."""
