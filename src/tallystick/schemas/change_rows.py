@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from tallystick.schemas.containment.nodes import freeze
 from tallystick.schemas.values import escape, same
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Effect",
     "added_row",
     "bound_rows",
+    "mapping_of",
     "names_of",
     "note_rows",
     "removed_row",
@@ -42,6 +44,12 @@ class Change:
     rule: str
     effect: Effect
     message: str
+
+
+def mapping_of(schema: dict[str, Any], key: str) -> dict[str, Any]:
+    """Give the mapping under a keyword, none where a dialect lets anything stand."""
+    value = schema.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def names_of(value: Any) -> set[str]:
@@ -91,8 +99,9 @@ def value_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Ch
         message = "a list of values was added where any value was allowed"
         yield Change(place, "enum-array-changed", "unknown", message)
         return
-    gone = [one for one in before[:1000] if not any(same(one, two) for two in after[:1000])]
-    fresh = [one for one in after[:1000] if not any(same(one, two) for two in before[:1000])]
+    listed, known = set(map(freeze, after)), set(map(freeze, before))
+    gone = [one for one in before if freeze(one) not in listed]
+    fresh = [one for one in after if freeze(one) not in known]
     if gone:
         rule = "enum-array-changed" if fresh else "enum-array-narrowed"
         values = ", ".join(map(repr, gone[:5]))
@@ -108,7 +117,7 @@ def bound_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Ch
     for keys, low in ((_MIN, True), (_MAX, False)):
         for key in keys:
             was, now = old.get(key), new.get(key)
-            if was == now:
+            if was == now or isinstance(was, str | list) or isinstance(now, str | list):
                 continue
             name = _kebab(key)
             if was is None:

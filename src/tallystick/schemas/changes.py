@@ -17,6 +17,7 @@ from tallystick.schemas.change_rows import (
     Effect,
     added_row,
     bound_rows,
+    mapping_of,
     names_of,
     note_rows,
     removed_row,
@@ -72,6 +73,8 @@ class _Walk:
         old, new = self.resolve(0, old), self.resolve(1, new)
         if isinstance(old, bool) or isinstance(new, bool):
             yield from self.booleans(old, new, at)
+            return
+        if not isinstance(old, dict) or not isinstance(new, dict):
             return
         if same(old, new) and "$ref" not in str(old):
             return
@@ -178,11 +181,15 @@ class _Walk:
     def dependencies(
         self, old: dict[str, Any], new: dict[str, Any], key: str, at: str
     ) -> Iterator[Change]:
-        before, after = old.get(key, {}), new.get(key, {})
+        before, after = mapping_of(old, key), mapping_of(new, key)
         for name in sorted(before.keys() | after.keys()):
             place = f"{at}/{key}/{escape(name)}"
             was, now = before.get(name), after.get(name)
             kind = "dependency-array" if isinstance(was or now, list) else "dependency-schema"
+            if isinstance(was, list) and isinstance(now, dict):
+                was = {"required": was}
+            elif isinstance(now, list) and isinstance(was, dict):
+                now = {"required": now}
             if now is None:
                 yield Change(place, f"{kind}-removed", "compatible", f"{name!r} needs nothing now")
             elif was is None:
@@ -206,7 +213,7 @@ class _Walk:
             yield from self.compare(before, after, f"{at}/items")
         if "prefixItems" in old or "prefixItems" in new:
             yield from self.tuples(
-                old.get("prefixItems", []), new.get("prefixItems", []), f"{at}/prefixItems"
+                old.get("prefixItems"), new.get("prefixItems"), f"{at}/prefixItems"
             )
         for key in ("contains", "additionalItems", "unevaluatedItems"):
             yield from self.sub(old, new, key, at)

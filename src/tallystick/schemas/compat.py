@@ -18,7 +18,7 @@ from tallystick.schemas.align import align_fields
 from tallystick.schemas.change_rows import Change
 from tallystick.schemas.changes import find_changes
 from tallystick.schemas.modes import Mode, mode_named
-from tallystick.schemas.validate import Formats
+from tallystick.schemas.validate import Formats, compile_schema
 from tallystick.schemas.values import pointer_of
 from tallystick.schemas.witness import BUDGET, Proof, prove, self_contained_schema
 
@@ -85,6 +85,8 @@ def compare_bundled(
 ) -> Comparison:
     """Compare two self-contained schemas."""
     row = mode_named(mode)
+    for schema in (old, new):
+        compile_schema(schema, formats=formats)
     changes = find_changes(old, new)
     if not row.backward and not row.forward:
         return Comparison("compatible", tuple(replace(one, effect="compatible") for one in changes))

@@ -13,7 +13,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tallystick.core.errors import Rejected
-from tallystick.schemas.containment.nodes import Key, Node, Space, Undecided, make_source
+from tallystick.schemas.containment.nodes import (
+    Circular,
+    Key,
+    Node,
+    Space,
+    Undecided,
+    make_source,
+)
 from tallystick.schemas.containment.search import inhabit, make_space
 from tallystick.schemas.refs import Document, bundle
 from tallystick.schemas.validate import Formats, Violation, compile_schema
@@ -60,6 +67,8 @@ def prove(old: Any, new: Any, *, formats: Formats = "dialect", budget: int = BUD
         if not sample.values and sample.complete:
             return Proof("contained")
         candidates = list(sample.values)
+    except Circular as circular:
+        return Proof("unknown", reason=str(circular))
     except Undecided as undecided:
         reason = str(undecided)
     except RecursionError:

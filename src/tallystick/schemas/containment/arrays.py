@@ -16,7 +16,7 @@ from tallystick.schemas.containment.nodes import Key, Literal, Sample, Space, di
 __all__ = ["solve_array"]
 
 Atoms = list[tuple[Any, ...]]
-_MAX_LENGTH = 1000
+_MAX_LENGTH = 20_000
 _MAX_WAYS = 400
 
 
@@ -123,6 +123,7 @@ def _ways(space: Space, rules: _Array, length: int) -> Iterator[list[set[Literal
     if False in rules.unique:
         pairs = combinations(range(min(length, rules.edge + 2)), 2)
         choices.append([("twin", None, pair) for pair in pairs])
+    space.spend(length // 10)
     bases = [rules.base(at) for at in range(min(length, rules.edge + 1))]
     if any(len(one) > _MAX_WAYS for one in choices):
         yield None
@@ -196,16 +197,20 @@ def _matched(
     """Give each place its own value, by augmenting paths."""
     owner: dict[Any, int] = {}
     chosen: dict[int, Any] = {}
+    frozen = {id(one): [(freeze(value), value) for value in one.values] for one in samples}
 
     def place(at: int, tried: set[Any]) -> bool:
-        for value in samples[at].values:
-            mark = freeze(value)
-            if mark in tried:
-                continue
-            tried.add(mark)
-            if mark not in owner or place(owner[mark], tried):
+        marks = frozen[id(samples[at])]
+        for mark, value in marks:
+            if mark not in owner:
                 owner[mark], chosen[at] = at, value
                 return True
+        for mark, value in marks:
+            if mark not in tried:
+                tried.add(mark)
+                if place(owner[mark], tried):
+                    owner[mark], chosen[at] = at, value
+                    return True
         return False
 
     for at in range(len(slots)):

@@ -9,10 +9,10 @@ from typing import Any
 
 from tallystick.schemas.containment.keywords import clauses
 from tallystick.schemas.containment.nodes import (
+    Circular,
     Key,
     Literal,
     Space,
-    Undecided,
     exact,
     freeze,
     type_of,
@@ -34,7 +34,7 @@ def conforms(space: Space, literal: Literal, value: Any, depth: int = 0) -> bool
     if depth:
         space.spend(1)
     if depth > _MAX_DEPTH:
-        raise Undecided("a reference leads to itself")
+        raise Circular("a reference leads to itself, or the document is too deep")
     node, sign = literal
     found = _accepts(space, node, value, depth)
     return found is sign

@@ -1,8 +1,8 @@
 """A question, for one JSON type, as a union of plain constraints.
 
 Literals are taken apart until only atoms remain. What must hold is added at once; where there is
-a choice, the one with the fewest alternatives is branched on first. A branch dies as soon as it
-holds a literal and its contrary. Before branching on the breaches of a node while other choices
+a choice, what must hold comes before what must not, and few alternatives before many. A branch
+dies as soon as it holds a literal and its contrary. Before branching on the breaches of a node while other choices
 are open, it is asked whether the node could hold here at all: if not, it is broken already and
 there is nothing to choose. That keeps unions told apart by a tag from multiplying.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tallystick.schemas.containment.keywords import Clause, clauses
-from tallystick.schemas.containment.nodes import Key, Literal, Node, Space, Undecided
+from tallystick.schemas.containment.nodes import Circular, Key, Literal, Node, Space
 
 __all__ = ["leaves"]
 
@@ -38,7 +38,7 @@ def _walk(
         literal, path = todo.pop()
         node, sign = literal
         if node in path:
-            raise Undecided("a reference leads to itself without going deeper")
+            raise Circular("a reference leads to itself without going deeper")
         if literal in seen:
             continue
         if (node, not sign) in seen:
@@ -57,9 +57,10 @@ def _walk(
     if not choices:
         yield atoms
         return
-    choices.sort(key=lambda choice: len(choice[0]))
+    choices.sort(key=lambda choice: (not choice[1][1], len(choice[0])))
     clause, literal, path = choices[0]
-    if len(choices) > 1 and not literal[1] and _is_broken(space, literal[0], kind, seen):
+    others = frozenset(one for one in seen if one[1] and one[0] not in path)
+    if len(choices) > 1 and not literal[1] and _is_broken(space, literal[0], kind, others):
         yield from _walk(space, kind, [], atoms, seen, choices[1:])
         return
     for alternative in clause:
@@ -104,9 +105,8 @@ def _narrow(
     return out
 
 
-def _is_broken(space: Space, node: Node, kind: str, seen: dict[Literal, None]) -> bool:
-    """Tell whether a node cannot hold beside what holds already."""
-    holding = frozenset(literal for literal in seen if literal[1])
+def _is_broken(space: Space, node: Node, kind: str, holding: Key) -> bool:
+    """Tell whether a node cannot hold beside what holds already, its own origin aside."""
     if not holding:
         return False
     typed = space.node({"type": kind}, node.source)

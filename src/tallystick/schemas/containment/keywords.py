@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from tallystick.schemas.containment.apart import are_apart
 from tallystick.schemas.containment.nodes import Node, Space, Undecided, exact, type_of
 from tallystick.schemas.containment.predicates import is_asserted, predicate
 from tallystick.schemas.containment.unevaluated import rewrite_items, rewrite_properties
@@ -125,13 +126,24 @@ def _any_of(space: Space, node: Node, _: str) -> Iterator[Part]:
 
 def _one_of(space: Space, node: Node, _: str) -> Iterator[Part]:
     subs = _subs(space, node, "oneOf")
+    close = {
+        (at, spot)
+        for at, one in enumerate(subs)
+        for spot, other in enumerate(subs[at + 1 :], at + 1)
+        if not are_apart(one.value, other.value)
+    }
     chosen = [
-        [(one, True), *((other, False) for spot, other in enumerate(subs) if spot != at)]
+        [
+            (one, True),
+            *(
+                (other, False)
+                for spot, other in enumerate(subs)
+                if spot != at and (min(at, spot), max(at, spot)) in close
+            ),
+        ]
         for at, one in enumerate(subs)
     ]
-    pairs = [
-        [(one, True), (other, True)] for at, one in enumerate(subs) for other in subs[at + 1 :]
-    ]
+    pairs = [[(subs[at], True), (subs[spot], True)] for at, spot in sorted(close)]
     yield [chosen], [[(one, False) for one in subs], *pairs]
 
 

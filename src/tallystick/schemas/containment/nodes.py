@@ -18,6 +18,7 @@ from tallystick.schemas.refs import children, dialect_of, find_pointer
 
 __all__ = [
     "TYPES",
+    "Circular",
     "Exhausted",
     "Key",
     "Literal",
@@ -38,6 +39,10 @@ TYPES: Final = ("object", "array", "string", "number", "boolean", "null")
 
 class Undecided(Exception):
     """The method does not reach this schema; the text says why."""
+
+
+class Circular(Undecided):
+    """A reference leads to itself without going deeper: what it means is not defined."""
 
 
 class Exhausted(Undecided):

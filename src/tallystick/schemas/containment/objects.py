@@ -26,9 +26,10 @@ from tallystick.schemas.containment.nodes import (
 __all__ = ["solve_object"]
 
 Atoms = list[tuple[Any, ...]]
-_MAX_PATTERNS = 7
-_MAX_NAMES = 300
+_MAX_REGIONS = 64
+_MAX_NAMES = 2000
 _EXHAUST = 256
+_FEW = 16
 _SOURCE = Source(True, "draft-07", formats=False)
 
 
@@ -98,22 +99,36 @@ class _Object:
             conforms(self.space, literal, name) for literal in self.names
         )
 
-    def regions(self) -> Iterator[_Region]:
-        """Give the regions of names that nobody speaks of."""
-        patterns = self.patterns
-        if len(patterns) > _MAX_PATTERNS:
-            self.certain = False
-            patterns = patterns[:_MAX_PATTERNS]
+    def regions(self) -> list[_Region]:
+        """Give the regions of names that nobody speaks of, as far as they can be inhabited."""
         spoken = self.space.node({"enum": self.spoken or [None]}, _SOURCE)
         text = self.space.node({"type": "string"}, _SOURCE)
-        for signs in product((False, True), repeat=len(patterns)):
-            table = dict(zip(patterns, signs, strict=True))
-            names = self.names | {(spoken, False), (text, True)} | {
-                (self.space.node({"pattern": pattern}, _SOURCE), sign)
-                for pattern, sign in table.items()
-            }  # fmt: skip
-            values = frozenset(literal for kind, literal in self.each if _covers(kind, table))
-            yield _Region(names, values, table)
+        start = self.names | {(spoken, False), (text, True)}
+        regions: list[tuple[Key, dict[str, bool]]] = [(start, {})]
+        for pattern in self.patterns:
+            node = self.space.node({"pattern": pattern}, _SOURCE)
+            regions = [
+                (names | {(node, sign)}, {**signs, pattern: sign})
+                for names, signs in regions
+                for sign in (False, True)
+                if self.may_name(names | {(node, sign)})
+            ]
+            if len(regions) > _MAX_REGIONS:
+                self.certain = False
+                regions = regions[:_MAX_REGIONS]
+        return [
+            _Region(
+                names,
+                frozenset(literal for kind, literal in self.each if _covers(kind, signs)),
+                signs,
+            )
+            for names, signs in regions
+        ]
+
+    def may_name(self, key: Key) -> bool:
+        """Tell whether a region may hold a name."""
+        sample = self.space.inhabit(key, 1)
+        return bool(sample.values) or not sample.complete or bool(sample.assumed)
 
 
 def _covers(names: tuple[Any, ...], signs: dict[str, bool]) -> bool:
@@ -142,7 +157,7 @@ def solve_object(space: Space, atoms: Atoms, want: int) -> Sample:
         if key and not rules.ask(key, 1).values:
             return Sample((), rules.certain, frozenset(rules.assumed))
     wanted = [*rules.some, *((None, literal) for literal in rules.odd)]
-    regions = list(rules.regions())
+    regions = rules.regions()
     found: list[Any] = []
     for picked in _place(rules, regions, wanted, base):
         space.spend(1)
@@ -154,11 +169,11 @@ def solve_object(space: Space, atoms: Atoms, want: int) -> Sample:
         if len(found) >= want:
             break
     found = distinct(found)
-    if len(found) < want and not wanted:
+    done = not found and rules.certain and not rules.dropped
+    if not done and len(found) < want and not wanted:
         every = _exhaust(rules, regions)
         if every is not None:
             return Sample(tuple(every[:want]), complete=len(every) <= want)
-    done = not found and rules.certain and not rules.dropped
     return Sample(tuple(found[:want]), done, frozenset(rules.assumed))
 
 
@@ -259,7 +274,7 @@ def _exhaust(rules: _Object, regions: list[_Region]) -> list[Any] | None:
     for name in rules.spoken:
         if not rules.admits(name):
             continue
-        sample = rules.space.inhabit(rules.demands(name), _EXHAUST)
+        sample = rules.space.inhabit(rules.demands(name), _FEW)
         if not sample.complete or sample.assumed:
             return None
         present = [(name, value) for value in sample.values]

@@ -32,6 +32,7 @@ __all__ = ["solve_number", "solve_string"]
 
 Atoms = list[tuple[Any, ...]]
 _EMPTY = Sample((), complete=True)
+_MAX_CHARACTERS = 1_000_000
 
 
 def solve_number(space: Space, atoms: Atoms, want: int) -> Sample:
@@ -107,7 +108,10 @@ def _between(low: Any, high: Any, off: list[Fraction], out: set[Fraction], want:
             high and (point > high[0] or (not high[1] and point == high[0]))
         ):
             continue
-        written = _written(point)
+        try:
+            written = _written(point)
+        except OverflowError:
+            continue
         if exact(written) != point or point in out or any(point % one == 0 for one in off):
             continue
         if written not in values:
@@ -184,6 +188,8 @@ def _free(low: int, high: int | None, want: int) -> Sample:
     if high == 0:
         return Sample(("",), complete=True)
     letters = "abcdefghijklmnopqrstuvwxyz"
+    if low > _MAX_CHARACTERS:
+        return Sample((), complete=False)
     length = max(low, 1)
     if want <= 26:
         return Sample(tuple("a" * (length - 1) + one for one in letters[:want]), complete=False)
