@@ -16,7 +16,12 @@ from tallystick.cli import schema as noun
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import Catalog, load_catalog, parse_catalog
 from tallystick.schemas.stream import Tally, judge_chunk, judge_lines, judge_parallel
-from tallystick.schemas.validate import build_judge, compile_schema, judge_bytes
+from tallystick.schemas.validate import (
+    build_judge,
+    compile_schema,
+    compile_subset,
+    judge_bytes,
+)
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "registry"
@@ -218,3 +223,15 @@ def test_annotations_and_junit_name_the_file_and_conform(
     assert tally("--registry", str(EXAMPLE), "--github", "--junit", str(junit), bad) == 1
     assert capsys.readouterr().out.startswith(f"::error file={bad},title={bad} [urn%3Ababel")
     etree.XMLSchema(etree.parse(XSD)).assertValid(etree.parse(junit))
+
+
+def test_the_subset_judges_by_fewer_keywords(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = str(EXAMPLE / "messages" / "order-invalid.json")
+    assert tally("--registry", str(EXAMPLE), "--subset", bad) == 1
+    assert "1 violation\n" in capsys.readouterr().out
+    judge = build_judge(catalog_of({"maxLength": 1}), urn="u", compile_with=compile_subset)
+    assert judge_bytes(judge, b'"abc"', "f").outcome == "ok"
+    deep = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}
+    judge = build_judge(catalog_of(deep), urn="u", compile_with=compile_subset)
+    finding = judge_bytes(judge, b'{"a": ["x", 1]}', "f")
+    assert [one[:2] for one in finding.violations] == [("/a/1", "not_a_string")]

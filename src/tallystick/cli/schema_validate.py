@@ -23,7 +23,14 @@ from tallystick.core.errors import Unavailable
 from tallystick.schemas.catalog import load_catalog
 from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
 from tallystick.schemas.stream import judge_lines, judge_parallel
-from tallystick.schemas.validate import Finding, Judge, Violation, build_judge, judge_bytes
+from tallystick.schemas.validate import (
+    Finding,
+    Judge,
+    Violation,
+    build_judge,
+    compile_subset,
+    judge_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +58,11 @@ def register(subparsers: Any) -> None:
         default="dialect",
         help="whether `format` can fail a message (default: as the schema's dialect says)",
     )
+    parser.add_argument(
+        "--subset",
+        action="store_true",
+        help="judge by the subset of draft-07 that every SDK checks; the first violation is given",
+    )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true")
     output.add_argument("--github", action="store_true", help="GitHub workflow annotations")
@@ -67,7 +79,12 @@ def _positive(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Judge every file and give 1 when anything failed."""
-    judge = build_judge(load_catalog(args.registry), urn=args.urn, formats=args.formats)
+    judge = build_judge(
+        load_catalog(args.registry),
+        urn=args.urn,
+        formats=args.formats,
+        compile_with=compile_subset if args.subset else None,
+    )
     counts: Counter[str] = Counter(ok=0, invalid=0, unknown=0, unreadable=0)
     say: Callable[[Finding], None] = _print_text if not (args.json or args.github) else _silent
     kept: list[Finding] = []

@@ -11,12 +11,14 @@ A message that cannot be read, or that names no known URN, is a finding too (law
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import Catalog, self_contained
 from tallystick.schemas.refs import dialect_of
+from tallystick.schemas.subset import find_violation
 from tallystick.schemas.values import parse_json, pointer_of
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ __all__ = [
     "Violation",
     "build_judge",
     "compile_schema",
+    "compile_subset",
     "judge_bytes",
     "judge_value",
     "urn_of",
@@ -117,6 +120,30 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
             f"the schema cannot be compiled: {error}", code="schema.malformed"
         ) from error
     return _Compiled(compiled.is_valid, compiled.iter_errors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Subset:
+    """The small subset of draft-07 that every SDK checks, behind the same two questions."""
+
+    schema: Any
+
+    def is_valid(self, instance: Any) -> bool:
+        """Tell whether the subset finds nothing."""
+        return find_violation(self.schema, instance) is None
+
+    def violations(self, instance: Any) -> Iterator[Violation]:
+        """Give the first violation; the subset stops there."""
+        found = find_violation(self.schema, instance)
+        if found is not None:
+            path, _, code = found.rpartition(": ")
+            steps = [] if path == "<root>" else re.split(r"\.|\[|\]\.?", path.removesuffix("]"))
+            yield Violation(pointer_of([*steps]), code, None, None, f"{path}: {code}")
+
+
+def compile_subset(schema: Any) -> Checker:
+    """Take a schema by the subset: what is outside it is not judged."""
+    return _Subset(schema)
 
 
 _EXPECTED: Final[dict[str, str]] = {
