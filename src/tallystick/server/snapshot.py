@@ -128,7 +128,7 @@ def load_snapshot(registry: Path) -> Loaded:
         return Loaded(None, error, stamps)
     except OSError as error:
         hint = "name the manifest with --registry"
-        message = f"{manifest}: {error.strerror or error}"
+        message = f"{error.filename or manifest}: {error.strerror or error}"
         return Loaded(None, Unavailable(message, code="registry.missing", hint=hint), stamps)
 
 
