@@ -20,9 +20,7 @@ ODD = "urn:babel:pay/ments:100%:ödeme ?#"
 MONEY = "urn:babel:shared:money"
 TREE = "urn:babel:tree:node"
 ANY = "urn:babel:any:thing"
-RUN = """import sys
-from tallystick.cli.dispatch import run
-sys.exit(run(sys.argv[1:], {"schema": ""}))"""
+TALLY = str(Path(sys.executable).parent / "tally")
 
 SCHEMAS: dict[str, tuple[str, Any]] = {
     ODD: ("odd.json", {"type": "object", "properties": {"a/b": {"type": "integer"}}}),
@@ -108,11 +106,10 @@ def start(folder: Path, *arguments: str) -> Served:
     """Start the command on a free port and wait until it says where it listens."""
     with (folder / "stderr.txt").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", RUN, "schema", "serve", "--registry", str(folder),
-             "--port", "0", "--json", *arguments],
+            [TALLY, "schema", "serve", "--registry", folder, "--port", "0", "--json", *arguments],
             stdout=subprocess.PIPE,
             stderr=log,
-        )  # fmt: skip
+        )
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:

@@ -7,13 +7,12 @@ import os
 import select
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.server.serving import ORDERS, RUN, Served, start, stop, write_registry
+from tests.server.serving import ORDERS, TALLY, Served, start, stop, write_registry
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def served(folder: Path) -> Iterator[Served]:
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", RUN, "schema", "serve", *arguments],
+        [TALLY, "schema", "serve", *arguments],
         capture_output=True,
         text=True,
         check=False,

@@ -131,7 +131,7 @@ def _named(node: dict[str, Any], keyword: str) -> list[tuple[str, Any]]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _join(path: str, name: str) -> str:

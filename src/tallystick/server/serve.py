@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 from tallystick.core.errors import Unavailable
@@ -66,6 +67,7 @@ def serve(
         timeout_graceful_shutdown=5,
     )
     server = Server(config)
+    sys.setswitchinterval(0.0005)  # while the files are read again, requests wait this long at most
     gc.collect()
     gc.freeze()  # the registry stays: walking it in every full collection would stall requests
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid5
@@ -61,11 +60,12 @@ class Subject:
     reaches: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Every subject in lexical order, and by id; `unlocked` are those that `ids.lock` lacks.
 
-    `shared` are the texts of the files that are no subject's own.
+    `shared` are the texts of the files that are no subject's own, `listing` is what the catalog
+    page shows, as JSON.
     """
 
     catalog: Catalog
@@ -74,11 +74,7 @@ class Snapshot:
     shared: Mapping[str, str]
     locked: bool
     unlocked: tuple[str, ...]
-
-    @cached_property
-    def listing(self) -> bytes:
-        """Give what the catalog page shows, as JSON."""
-        return orjson.dumps([_describe(subject) for subject in self.subjects.values()])
+    listing: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +139,7 @@ def _build(catalog: Catalog, locked: Mapping[str, int] | None) -> Snapshot:
         {path: held.text for path, held in catalog.documents.items() if path not in own},
         locked is not None,
         tuple(urn for urn in ids if locked is not None and urn not in locked),
+        orjson.dumps([_describe(subject) for subject in subjects.values()]),
     )
 
 
@@ -175,7 +172,6 @@ def _reach_all(catalog: Catalog, path: str) -> tuple[str, ...]:
 
 def _describe(subject: Subject) -> dict[str, Any]:
     schema = subject.schema if isinstance(subject.schema, dict) else {}
-    fields = [asdict(field) for field in list_fields(subject.schema)]
     return {
         "subject": subject.urn,
         "id": subject.id,
@@ -184,6 +180,6 @@ def _describe(subject: Subject) -> dict[str, Any]:
         "title": str(schema.get("title", "")),
         "description": str(schema.get("description", "")),
         "file": subject.entry.path,
-        "fields": fields,
+        "fields": list_fields(subject.schema),
         "schema": subject.text,
     }
