@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from decimal import Decimal
 from math import isfinite
 from typing import Any, Final
@@ -34,8 +35,20 @@ class DecodeError(Exception):
 
 
 def decode(raw: bytes) -> Any:
-    """Read one JSON text or raise `DecodeError`."""
+    """Read one JSON text or raise `DecodeError`; C reads what is plain, we whatever is not."""
+    if b"\\u" not in raw and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
+        with suppress(ValueError):
+            return json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite)
     return _Reader(raw.decode("latin-1")).document()
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if isfinite(value) else _refuse(digits)
 
 
 def decode_object(raw: bytes) -> dict[str, Any] | None:
