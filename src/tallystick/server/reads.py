@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -16,6 +15,7 @@ from tallystick import __version__
 from tallystick.server.answers import JSON, Answer, Fault, give
 from tallystick.server.metrics import CONTENT_TYPE, Metrics, render_metrics
 from tallystick.server.openapi import build_openapi
+from tallystick.server.page import load_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from tallystick.server.snapshot import Snapshot, Subject
 
 __all__ = ["READS", "Call", "Service", "find_subject", "is_latest", "read_version"]
-
-_PAGE: Final = files("tallystick.server").joinpath("page.html")
-_SECURITY: Final = {
-    "content-security-policy": "default-src 'none'; script-src 'unsafe-inline'; "
-    "style-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-}
 
 
 @dataclass(slots=True)
@@ -220,7 +212,7 @@ def _page(_: Service, call: Call) -> Answer:
     """Show the page, unless the client says that it wants JSON: then Confluent's empty object."""
     if "json" in call.accept and "text/html" not in call.accept:
         return give({})
-    return Answer(200, _PAGE.read_bytes(), "text/html; charset=utf-8", _SECURITY)
+    return load_page()
 
 
 def _catalog(service: Service, _: Call) -> Answer:
