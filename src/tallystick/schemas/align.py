@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
+from urllib.parse import unquote
 
 from tallystick.schemas.refs import find_pointer
 from tallystick.schemas.values import escape
@@ -45,7 +46,7 @@ class _Alignment:
             if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
                 break
             try:
-                schema = find_pointer(self.roots[side], schema["$ref"][1:])
+                schema = find_pointer(self.roots[side], unquote(schema["$ref"][1:]))
             except KeyError:
                 break
         return schema

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final
+from urllib.parse import unquote
 
 from tallystick.schemas.change_rows import (
     Change,
@@ -64,7 +65,7 @@ class _Walk:
             if not reference.startswith("#") or (len(schema) > 1 and "$defs" in schema):
                 break
             try:
-                schema = find_pointer(self.roots[side], reference[1:])
+                schema = find_pointer(self.roots[side], unquote(reference[1:]))
             except KeyError:
                 break
         return schema

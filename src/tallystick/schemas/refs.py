@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.values import escape, line_of
@@ -38,6 +38,9 @@ DIALECTS: Final[dict[str, str]] = {
     "https://json-schema.org/draft/2019-09/schema": "2019-09",
     "https://json-schema.org/draft/2020-12/schema": "2020-12",
 }
+
+_FRAGMENT: Final = "/~!$&'()*+,;=:@?"
+"""What may stand unescaped in a fragment (RFC 3986, section 3.5), beside letters and digits."""
 
 Shape = str
 """How a keyword holds schemas: `one`, `list`, `map`, `one-or-list` or `map-or-names`."""
@@ -258,7 +261,7 @@ def bundle(document: Document, known: Mapping[str, Document]) -> Any:
             spot = _spot(indexes[path], known.get(path, document), start, target, unquote(fragment))
             if spot is None:
                 raise _unresolved(owner, pointer, reference)
-            return f"#{places[path]}{spot}"
+            return "#" + quote(places[path] + spot, safe=_FRAGMENT)
 
         return rewrite
 
@@ -303,7 +306,7 @@ def _copy(node: Any, pointer: str, rewrite: Callable[[str], str], *, keep_id: bo
         shape = SUBSCHEMAS.get(keyword)
         place = f"{pointer}/{escape(keyword)}"
         if keyword == "$ref" and isinstance(value, str):
-            out[keyword] = "#" + rewrite(pointer)[1:]
+            out[keyword] = rewrite(pointer)
         elif keyword in ("$id", "$anchor") or (keyword == "$schema" and not keep_id):
             continue
         elif isinstance(value, dict) and shape in ("map", "map-or-names"):

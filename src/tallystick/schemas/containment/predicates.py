@@ -49,12 +49,21 @@ SAMPLES: Final[dict[str, tuple[str, ...]]] = {
 
 _ENCLOSING: Final[dict[str, str]] = {
     "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "time": r"^[0-9]{2}:[0-9]{2}:[0-9]{2}[0-9.:+\-zZ]+$",
+    "date-time": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^0-9][0-9]{2}:[0-9]{2}:[0-9]{2}[0-9.:+\-zZ]+$",
+    "duration": r"^P[0-9A-Z]+$",
     "uuid": r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
     "ipv4": r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}$",
-    "email": "@",
-    "idn-email": "@",
+    "ipv6": r"^[0-9a-fA-F:.]{2,45}$",
+    "hostname": r"^[A-Za-z0-9.\-]{1,254}$",
+    "email": r"^[\s\S]+@[\s\S]+$",
+    "idn-email": r"^[\s\S]+@[\s\S]+$",
+    "uri": r"^[A-Za-z][A-Za-z0-9+.\-]*:",
+    "iri": r"^[A-Za-z][A-Za-z0-9+.\-]*:",
+    "json-pointer": r"^(/|$)",
+    "relative-json-pointer": r"^[0-9]",
 }
-"""Patterns that match every string of a format, and maybe more."""
+"""Patterns that match every string of a format as its RFC defines it, and maybe more."""
 
 HOLDS: Final[dict[str, tuple[str, ...]]] = {
     "idn-email": ("email",),
