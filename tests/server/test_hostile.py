@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Coroutine
 from typing import Any
@@ -125,6 +126,21 @@ def test_no_path_leads_to_a_file(server: Served, path: str) -> None:
     reply = server.get(path)
     assert reply.status in (404, 405)
     assert set(reply.value) == {"error_code", "message"}
+
+
+def test_a_remote_reference_is_never_called(server: Served) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        address = f"http://127.0.0.1:{trap.getsockname()[1]}/schema.json"
+        for schema in (
+            {"$ref": address},
+            {"$schema": address},
+            {"$id": address, "allOf": [{"$ref": "other.json"}]},
+            {"properties": {"a": {"$ref": f"{address}#/definitions/a"}}},
+        ):
+            assert server.ask("POST", JUDGE, wrap(schema)).code == 42201
+        trap.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            trap.accept()
 
 
 def test_a_bare_control_character_in_the_request_is_refused(server: Served) -> None:
