@@ -1,13 +1,12 @@
 """What a verb tells machines: `--json`, `--github` and `--junit`, the same on every verb.
 
 Inside a GitHub workflow the files of the annotations are named from the root of the repository
-(`GITHUB_WORKSPACE`), and `--github` also adds a table to the job summary
-(`GITHUB_STEP_SUMMARY`) when the runner names that file.
+(`GITHUB_WORKSPACE`), because that is where GitHub looks for them.
 
     python -m tallystick.cli.annotations check --registry registry.json
 
-runs one verb of `tally schema` that way. It is what `action.yml` calls: whatever annotations the
-verb prints are placed in the repository, counted, and put into the summary.
+runs one verb of `tally schema` as `action.yml` does: whatever annotations the verb prints are
+placed in the repository and, as a table, in the job summary (`GITHUB_STEP_SUMMARY`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ def add_outputs(parser: Any) -> None:
 def tell_machines(args: argparse.Namespace, suite: str, marks: Sequence[Mark]) -> None:
     """Print the annotations and write the XML that the switches ask for."""
     if args.github:
-        print(github_annotations(_in_repository(mark) for mark in marks), end="")
+        placed = marks if hasattr(args, "placed_later") else map(_in_repository, marks)
+        print(github_annotations(placed), end="")
     if args.junit:
         write_text(args.junit, junit_xml(suite, marks))
 
@@ -83,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.redirect_stdout(caught):
         try:
             args = parser.parse_args(words)
+            args.placed_later = True
             args.github = not (getattr(args, "json", False) or getattr(args, "mask", None))
             status = int(args.run(args))
         except TallystickError as error:
@@ -91,11 +92,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             fault = "" if not stop.code else "the arguments make no sense: see the log"
             status = int(stop.code or 0)
     lines = [_relocate(line) for line in caught.getvalue().splitlines()]
-    print("\n".join(lines))
+    print("".join(f"{line}\n" for line in lines), end="")
     if fault:
         print(github_annotations([Mark("tally schema", "failed", fault)]), end="")
         print(f"tally schema: {fault}", file=sys.stderr)
-    _summarise(words, lines, fault, status)
+    verdict = {0: "passed", 1: "failed"}.get(status, "could not run")
+    headline = f"Schema {words[0] if words else 'gate'}: {verdict}"
+    print(headline, file=sys.stderr)
+    _summarise(headline, lines, fault)
     return status
 
 
@@ -110,12 +114,11 @@ def _relocate(line: str) -> str:
     return f"::{level} {','.join(f'{key}={value}' for key, value in pairs.items())}::{message}"
 
 
-def _summarise(words: Sequence[str], lines: Sequence[str], fault: str, status: int) -> None:
+def _summarise(headline: str, lines: Sequence[str], fault: str) -> None:
     target = os.environ.get("GITHUB_STEP_SUMMARY")
     if not target:
         return
-    verdict = {0: "passed", 1: "failed"}.get(status, "could not run")
-    rows = [f"### Schema {words[0] if words else 'gate'}: {verdict}", ""]
+    rows = [f"### {headline}", ""]
     found = [match for line in lines if (match := _COMMAND.fullmatch(line))]
     if found:
         rows += ["| level | place | finding |", "| --- | --- | --- |"]
