@@ -190,6 +190,8 @@ def test_big_integers_and_odd_numbers_stay_as_they_were_written() -> None:
         ({"$ref": "#/definitions/n", "definitions": {"n": properties(
             next={"$ref": "#/definitions/n"}, v={**TEXT, **MARK})}},
          {"next": {"next": {"v": "secret"}}}, {"next": {"next": {"v": "s***"}}}),
+        ({"type": "array", "items": {}}, [1, "x"], ["***", "***"]),
+        ({"type": "array", "items": True}, [1], ["***"]),
         (True, {"a": 1}, {"a": "***"}),
         (False, "text", "text"),
     ],

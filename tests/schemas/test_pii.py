@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.core.errors import Rejected
+from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas.catalog import Catalog, parse_catalog
-from tallystick.schemas.pii import audit, fields_of, inventory
+from tallystick.schemas.pii import audit, fields_of, inventory, read_examples
 from tallystick.schemas.pii_names import name_kind, words_of
 from tallystick.schemas.pii_values import is_card, is_iban, is_tckn, share_kind, value_kind
 from tallystick.schemas.waivers import parse_waivers, settle
@@ -62,7 +63,7 @@ def test_a_personal_name_is_known_in_english_and_turkish(name: str, category: st
     ["email_verified", "mailbox_count", "ip_address_hash", "address_id", "phone_type", "isEmail",
      "emailSentAt", "mobile_app_version", "adres_sayisi", "eposta_onayi", "mac_address", "mailbox",
      "name", "product_name", "filename", "city", "note", "order_id", "currency", "emailTemplate",
-     "card_id", "cardType", "wallet_address", "telefon_dogrulandi", "user_id", "line", ""],
+     "ads", "card_id", "cardType", "wallet_address", "telefon_dogrulandi", "user_id", "line", ""],
 )  # fmt: skip
 def test_a_name_that_only_sounds_personal_is_not(name: str) -> None:
     assert name_kind(name) is None
@@ -151,6 +152,22 @@ def test_a_recursive_schema_is_walked_to_an_end() -> None:
     paths = inventory(schema)
     assert {"email", "p0.email", "p1.email", "p1.p2.email"} <= set(paths)
     assert sum(1 for _ in fields_of(schema)) < 10_000
+
+
+def test_a_dynamic_reference_is_followed_to_every_place_it_may_mean() -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": {"a": {"$dynamicRef": "#node"}},
+        "$defs": {"x": {"$dynamicAnchor": "node", "properties": {"b": MARKED}}},
+    }
+    assert inventory(schema) == {"a.b": ""}
+
+
+def test_a_missing_example_is_told_with_its_line(tmp_path: Path) -> None:
+    row = {"urn": "urn:babel:x:y", "schema": "a.json", "examples": ["none.json"]}
+    found = parse_catalog(json.dumps({"schemas": [row]}), lambda _: b"{}", root=tmp_path)
+    with pytest.raises(Unavailable, match=r"registry\.json:1: none\.json"):
+        read_examples(found)
 
 
 def test_the_audit_sees_names_formats_and_types() -> None:

@@ -191,9 +191,8 @@ def _export(flags: dict[str, Any], _: list[str]) -> int:
     registry = load_registry(flags["registry"])
     channels, messages = {}, {}
     for urn, name in message_ids(registry.paths).items():
-        schema, bundled = registry.read(urn), registry.bundled(urn)
+        payload = registry.bundled(urn)
         here = f"#/components/messages/{name}"
-        payload = schema if bundled is schema or bundled == schema else bundled
         if '"$ref"' in encode(payload):
             payload = aim_references(payload, f"{here}/payload")
         channels[urn] = {"address": urn, "messages": {name: {"$ref": here}}}

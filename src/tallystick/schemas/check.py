@@ -11,10 +11,12 @@ A faulty registry gives findings (law 2); only a manifest that cannot be read ra
 from __future__ import annotations
 
 import difflib
+import posixpath
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote, urldefrag
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_manifest, parse_schema
@@ -101,8 +103,8 @@ def check_registry(manifest_text: bytes, read: Read, manifest: str = MANIFEST) -
     except Rejected as error:
         return Checked((), 0, 0, (_fault_of(error, manifest, "manifest"),))
     run.faults.extend(_check_urns(rows, manifest))
-    for row in rows:
-        if _load(run, row):
+    for at, row in enumerate(rows):
+        if _load(run, row, f"/schemas/{at}/schema"):
             _check_entry(run, row)
     judge = _judge(run, rows)
     examples = sum(_check_examples(run, row, judge) for row in rows)
@@ -131,41 +133,65 @@ def _check_urns(rows: tuple[Row, ...], manifest: str) -> Iterator[Fault]:
         yield Fault(manifest, line, pointer, "urn.collision", message, urn)
 
 
-def _load(run: _Run, row: Row) -> bool:
+def _load(run: _Run, row: Row, pointer: str) -> bool:
     """Read the schema of a row and all it leads to; tell whether it can be worked with."""
     seen: set[str] = set()
-    pending = [(row.path, f"{run.manifest}:{row.line}")]
+    pending = [(row.path, Fault(run.manifest, row.line, pointer, "", "", row.urn))]
     while pending:
-        path, where = pending.pop()
+        path, place = pending.pop()
         if path in seen:
             continue
         seen.add(path)
         if path not in run.links:
-            run.links[path] = _read_document(run, path, where, row.urn)
-        pending.extend((link, f"{path}:1") for link in run.links[path])
+            run.links[path] = _read_document(run, path, place)
+        document = run.documents.get(path)
+        for link in run.links[path]:
+            if document is not None and link not in run.links:
+                pending.append((link, _place_of_link(document, link, row.urn)))
+            else:
+                pending.append((link, place))
     return run.broken.isdisjoint(seen)
 
 
-def _read_document(run: _Run, path: str, where: str, urn: str) -> tuple[str, ...]:
+def _read_document(run: _Run, path: str, place: Fault) -> tuple[str, ...]:
     """Read and judge one file alone; give the paths it refers to."""
+    if "\x00" in path or path.startswith(("../", "/")):
+        message = f"{path!r} leaves the registry's folder"
+        run.faults.append(replace(place, rule="registry.path", message=message))
+        run.broken.add(path)
+        return ()
     try:
         raw = run.read(path)
         schema = parse_schema(raw, path)
         document = run.documents[path] = Document(path, schema, raw.decode())
-        faults = [*_meta_faults(document, urn), *_slips(document, urn)]
+        faults = [*_meta_faults(document, place.urn), *_slips(document, place.urn)]
         run.faults.extend(faults)
         if any(fault.level == "error" for fault in faults):
             run.broken.add(path)
         return reach(document, run.documents)
     except OSError as error:
-        place, _, line = where.rpartition(":")
         message = f"cannot read {path}: {error.strerror}"
-        run.faults.append(Fault(place, int(line), "", "schema.missing", message, urn))
+        run.faults.append(replace(place, rule="schema.missing", message=message))
     except Rejected as error:
         rule = error.code if error.code in ("schema.ref", "registry.path") else "schema.json"
-        run.faults.append(_fault_of(error, path, rule, urn))
+        run.faults.append(_fault_of(error, path, rule, place.urn))
     run.broken.add(path)
     return ()
+
+
+def _place_of_link(document: Document, link: str, urn: str) -> Fault:
+    """Find the reference in a document that leads to another file."""
+    pending = [("", document.schema)]
+    while pending:
+        pointer, node = pending.pop()
+        if isinstance(node, dict):
+            target = unquote(urldefrag(str(node.get("$ref", "")))[0])
+            beside = posixpath.join(posixpath.dirname(document.path), target)
+            if target and posixpath.normpath(beside) == link:
+                place = f"{pointer}/$ref"
+                return Fault(document.path, _line(document.text, place), place, "", "", urn)
+            pending.extend((pointer + place, item) for place, item in children(node))
+    return Fault(document.path, 1, "", "", "", urn)
 
 
 def _meta_faults(document: Document, urn: str) -> Iterator[Fault]:

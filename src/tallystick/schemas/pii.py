@@ -15,6 +15,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.core.errors import Unavailable
 from tallystick.schemas.catalog import Catalog, read_inside, self_contained
 from tallystick.schemas.check import is_envelope
 from tallystick.schemas.pii_names import name_kind
@@ -205,7 +206,14 @@ def read_examples(catalog: Catalog) -> dict[str, list[Any]]:
     payloads: dict[str, list[Any]] = {}
     for urn, entry in catalog.entries.items():
         for path in entry.examples:
-            message = parse_json(read_inside(catalog.root, path), path)
+            try:
+                raw = read_inside(catalog.root, path)
+            except OSError as error:
+                place = f"{catalog.manifest}:{entry.line}"
+                raise Unavailable(
+                    f"{place}: {path}: {error.strerror}", code="example.missing"
+                ) from error
+            message = parse_json(raw, path)
             payload = message["data"] if is_envelope(message) else message
             payloads.setdefault(urn, []).append(payload)
     return payloads

@@ -124,8 +124,9 @@ def name_kind(name: str, parent: str = "") -> Kind | None:
     words = words_of(name)
     if not words or not _HARMLESS.isdisjoint(words) or (words[-1] == "at" and len(words) > 1):
         return None
-    if len(words) == 1 and words[0] in _WHOLE:
-        return Kind(*_WHOLE[words[0]])
+    whole = name.translate(_FOLD).lower()
+    if whole in _WHOLE:
+        return Kind(*_WHOLE[whole])
     for start, word in enumerate(words):
         for form, category, types in _TABLE.get(word, ()):
             end = start + len(form)

@@ -11,12 +11,13 @@ self-contained (`catalog.self_contained`), so that a reference is a pointer from
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import Rejected
-from tallystick.schemas.refs import find_pointer
+from tallystick.schemas.refs import children, find_pointer
 from tallystick.schemas.validate import compile_schema
 from tallystick.schemas.values import escape
 
@@ -85,13 +86,12 @@ def _beside(root: Any, spot: Spot) -> Iterator[Spot]:
     for keyword in ("$ref", "$recursiveRef", "$dynamicRef"):
         target = node.get(keyword)
         if isinstance(target, str):
-            pointer = target[1:] if target.startswith("#/") else ""
-            try:
-                yield Spot(pointer, find_pointer(root, pointer), declares)
-            except KeyError:
+            places = list(_targets(root, target))
+            if not places:
                 raise Rejected(
                     f"{keyword} {target!r} leads nowhere", code="schema.ref", pointer=here
-                ) from None
+                )
+            yield from (Spot(pointer, found, declares) for pointer, found in places)
     for keyword in _LISTS:
         branches = node.get(keyword)
         for at, item in enumerate(branches if isinstance(branches, list) else ()):
@@ -106,6 +106,21 @@ def _beside(root: Any, spot: Spot) -> Iterator[Spot]:
         for name, item in held.items() if isinstance(held, dict) else ():
             if isinstance(item, dict):
                 yield Spot(f"{here}/{keyword}/{escape(name)}", item, declares)
+
+
+def _targets(root: Any, target: str) -> Iterator[tuple[str, Any]]:
+    """Give every schema that a reference may mean: a dynamic anchor may stand in many places."""
+    if target in ("#", "") or target.startswith("#/"):
+        with suppress(KeyError):
+            yield target[1:], find_pointer(root, target[1:])
+        return
+    pending = [("", root)]
+    while pending:
+        pointer, node = pending.pop()
+        if isinstance(node, dict):
+            if target[1:] in (node.get("$anchor"), node.get("$dynamicAnchor")):
+                yield pointer, node
+            pending.extend((pointer + place, item) for place, item in children(node))
 
 
 def steps(spots: Sequence[Spot]) -> dict[str, list[Spot]]:
@@ -184,7 +199,8 @@ def item_spots(root: Any, spots: Sequence[Spot], index: int) -> tuple[Spot, ...]
                     found.append(Spot(place, held[index], spot.declares))
                     rest = False
             elif isinstance(held, dict) and rest:
-                found.append(Spot(f"{spot.pointer}/{keyword}", held, spot.declares))
+                says = spot.declares and bool(held)
+                found.append(Spot(f"{spot.pointer}/{keyword}", held, says))
         for keyword in ("additionalItems", "unevaluatedItems"):
             if rest and isinstance(node.get(keyword), dict):
                 says = spot.declares and bool(node[keyword])
