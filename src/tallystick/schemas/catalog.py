@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tallystick.core.errors import Rejected, Unavailable
-from tallystick.schemas.refs import Document, bundle, dialect_of, reach
+from tallystick.schemas.refs import Document, Library, bundle, dialect_of, reach
 from tallystick.schemas.values import line_index, line_of, parse_json
 
 __all__ = [
@@ -101,7 +101,7 @@ def parse_catalog(
     manifest_text: bytes | str, read: Read, manifest: str = MANIFEST, root: Path = Path()
 ) -> Catalog:
     """Build a catalog from the manifest's text and a reader of the files beside it."""
-    documents: dict[str, Document] = {}
+    documents = Library()
     entries: dict[str, Entry] = {}
     for row in parse_manifest(manifest_text, manifest):
         entries[row.urn] = _read_entry(row, read, manifest, documents)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DIALECTS",
     "Document",
+    "Library",
     "Shape",
     "bundle",
     "children",
@@ -62,6 +63,22 @@ class Document:
     path: str
     schema: Any
     text: str = ""
+
+
+class Library(dict[str, Document]):
+    """Documents by their path; `by_id` finds them by the `$id` they declare."""
+
+    def __init__(self, documents: Mapping[str, Document] | None = None) -> None:
+        super().__init__()
+        self.by_id: dict[str, str] = {}
+        for path, document in (documents or {}).items():
+            self[path] = document
+
+    def __setitem__(self, path: str, document: Document) -> None:
+        super().__setitem__(path, document)
+        named = document.schema.get("$id") if isinstance(document.schema, dict) else None
+        if isinstance(named, str):
+            self.by_id.setdefault(urldefrag(named)[0], path)
 
 
 def dialect_of(schema: Any, where: str = "the schema") -> str:
@@ -188,10 +205,9 @@ def _path_of(
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(document.path), plain))
     if urlsplit(target).scheme == "file":
         return beside if beside.startswith("..") else unquote(urlsplit(target).path).lstrip("/")
-    for path, other in known.items():
-        named = other.schema.get("$id") if isinstance(other.schema, dict) else None
-        if isinstance(named, str) and urldefrag(named)[0] == target:
-            return path
+    library = known if isinstance(known, Library) else Library(known)
+    if target in library.by_id:
+        return library.by_id[target]
     return beside if plain and not urlsplit(plain).scheme and plain[0] != "/" else None
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Tally", "judge_lines", "judge_parallel"]
 
 _CHUNK: Final = 1 << 20
-_BLOCK: Final = 1 << 15
+_BLOCK: Final = 1 << 16
 _SHARE: Final = 1 << 21
 _DECODE: Final = msgspec.json.Decoder().decode
 
