@@ -2,9 +2,10 @@
 
 Literals are taken apart until only atoms remain. What must hold is added at once; where there is
 a choice, what must hold comes before what must not, and few alternatives before many. A branch
-dies as soon as it holds a literal and its contrary. Before branching on the breaches of a node while other choices
-are open, it is asked whether the node could hold here at all: if not, it is broken already and
-there is nothing to choose. That keeps unions told apart by a tag from multiplying.
+dies as soon as it holds a literal and its contrary. Before branching on the breaches of a node
+while other choices are open, it is asked whether the node could hold here at all: if not, it is
+broken already and there is nothing to choose. That keeps unions told apart by a tag from
+multiplying.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def clauses(space: Space, node: Node, sign: bool, kind: str) -> list[Clause]:
             [clause for part, _ in parts for clause in part],
             [[breach for _, breaches in parts for breach in breaches]],
         )
-    return known[0] if sign else known[1]  # type: ignore[no-any-return]
+    return known[0] if sign else known[1]
 
 
 def _parts(space: Space, node: Node, kind: str) -> Iterator[Part]:

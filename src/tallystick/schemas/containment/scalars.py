@@ -85,7 +85,7 @@ def _on_grid(space: Space, step: Fraction, low: Any, high: Any, rest: Any) -> Sa
             start = 0
         places = numbers(start, way)
         bounded = False
-    values = []
+    values: list[Any] = []
     for tried, place in enumerate(places):
         space.spend(1)
         if tried > 5000:
