@@ -16,7 +16,7 @@ from tests.impostors.tables import Mutant
 __all__ = ["codec_mutants"]
 
 WRITE = ("standard/bytes/**", "standard/make/**")
-READ = ("standard/bytes/**", "standard/identity_verdict/**", "standard/cases/**")
+READ = ("standard/cases/**", "standard/bytes/grammar/**", "standard/identity_verdict/**")
 SPLICE = (
     "standard/retry_bytes/**", "standard/dead_letter_bytes/**", "standard/redrive_bytes/**",
     "standard/poison_dlq/**",

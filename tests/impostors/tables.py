@@ -278,7 +278,7 @@ def _orders() -> Iterator[Mutant]:
 
 
 def _members() -> Iterator[Mutant]:
-    globs = ("standard/bytes/**", "standard/identity_verdict/**")
+    globs = ("standard/bytes/types/**", "standard/bytes/folding/**")
     for path, kind in exact.TYPED.items():
         name = f"typed/{'.'.join(path)}"
         yield Mutant(f"{name}/any", globs, _taking(exact.TYPED, path))
