@@ -6,7 +6,6 @@ Each module exposes `register(subparsers)`, which adds its parser and sets `run`
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -28,5 +27,4 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of `tally schema`."""
     subparsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name in VERBS:
-        if find_spec(name) is not None:
-            import_module(name).register(subparsers)
+        import_module(name).register(subparsers)
