@@ -36,7 +36,7 @@ def differences(expected: Event, found: Event) -> tuple[Difference, ...]:
 def _explicit(event: Event) -> dict[str, Value]:
     """Give the attributes, with the content type that JSON data implies."""
     attributes = event.attributes
-    if event.data is not ABSENT and type(event.data) is not bytes:
+    if event.data is not ABSENT and not isinstance(event.data, bytes):
         attributes.setdefault("datacontenttype", IMPLIED)
     return attributes
 
@@ -54,9 +54,9 @@ def _same_attribute(name: str, ours: Value | None, theirs: Value | None) -> bool
 def _same_data(ours: Any, theirs: Any, media: MediaType | None) -> bool:
     if ours is ABSENT or theirs is ABSENT:
         return ours is theirs
-    if (type(ours) is bytes) == (type(theirs) is bytes):
+    if isinstance(ours, bytes) == isinstance(theirs, bytes):
         return same_json(ours, theirs)
-    octets, value = (ours, theirs) if type(ours) is bytes else (theirs, ours)
+    octets, value = (ours, theirs) if isinstance(ours, bytes) else (theirs, ours)
     try:
         if media is not None and media.is_json:
             return same_json(read_json(octets), value)

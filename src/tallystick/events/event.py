@@ -19,7 +19,7 @@ the attribute's pointer; the readers of formats turn that into `Rejected`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
@@ -196,14 +196,13 @@ def make_of(
     attributes: Mapping[str, Any],
     data: Any = ABSENT,
     known: Extensions = NONE,
-    *,
-    typed: bool = False,
+    spelled: Container[Kind] = (),
 ) -> Event:
-    """Make an event of attributes in one mapping; `known` extensions get their types.
+    """Make an event of attributes in one mapping; `known` extensions must have their types.
 
-    `typed` says that the values already show their own types (see `extensions.fit`).
+    A string is read as a declared type if it is among the `spelled` (see `extensions.fit`).
     """
-    members = check_attributes(attributes, known, typed=typed)
+    members = check_attributes(attributes, known, spelled)
     if data is not ABSENT:
         content_type = members.get("datacontenttype")
         media = None if content_type is None else parse_media_type(content_type)
@@ -217,7 +216,7 @@ def replace(event: Event, *, data: Any = ..., **changes: Any) -> Event:
 
 
 def check_attributes(
-    given: Mapping[str, Any], known: Extensions = NONE, *, typed: bool = True
+    given: Mapping[str, Any], known: Extensions = NONE, spelled: Container[Kind] = ()
 ) -> dict[str, Any]:
     """Judge every attribute and give those that are set, core first; raise `Refused`."""
     attributes: dict[str, Any] = {}
@@ -233,7 +232,7 @@ def check_attributes(
         if not is_name(name):
             _refuse(name, "is not an attribute name: use a to z and 0 to 9", "bad_name")
         if value is not None:
-            attributes[name] = _check_extension(name, value, known, typed=typed)
+            attributes[name] = _check_extension(name, value, known, spelled)
     return attributes
 
 
@@ -267,11 +266,11 @@ _CORE_RULES: Final[Mapping[str, Callable[[str], str | None]]] = {
 }
 
 
-def _check_extension(name: str, value: Any, known: Extensions, *, typed: bool) -> Value:
+def _check_extension(name: str, value: Any, known: Extensions, spelled: Container[Kind]) -> Value:
     try:
         own = adopt(value)
         if name in known:
-            return fit(known[name], own, typed=typed)
+            return fit(known[name], own, spelled)
     except Refused as error:
         _refuse(name, error.message, error.code)
     fault = check(own)

@@ -9,7 +9,7 @@ extension keeps the type that the format shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -81,14 +81,14 @@ def parse_declaration(text: str) -> Extension:
     return extension(name, kinds[kind.lower()])
 
 
-def fit(known: Extension, value: Value, *, typed: bool) -> Value:
+def fit(known: Extension, value: Value, spelled: Container[Kind] = ()) -> Value:
     """Give the value its declared type, and check the rule; raise `Refused` when it cannot.
 
-    `typed` says that the format shows the type: then a declaration must agree with it. A format
-    that writes several kinds as strings is not typed for those.
+    `spelled` are the kinds that a format writes as strings: only for those a string is read as
+    the declared type. A type that the format shows must be the declared one.
     """
     if kind_of(value) is not known.kind:
-        if typed or type(value) is not str:
+        if type(value) is not str or known.kind not in spelled:
             raise Refused(
                 f"{known.name} is declared {known.kind}, not {kind_of(value)}",
                 code="conflicting_type",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import Enum
 from math import isfinite
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import msgspec
 import orjson
@@ -25,11 +25,14 @@ __all__ = [
     "ABSENT",
     "IMPLIED",
     "Absent",
+    "Message",
     "Xml",
+    "carry_text",
     "check_data",
     "json_octets",
     "octets_of",
     "read_json",
+    "read_text",
     "value_of",
 ]
 
@@ -60,6 +63,19 @@ ABSENT: Final = Absent.ABSENT
 """No data at all, as distinct from JSON's null."""
 
 
+class Message(bytes):
+    """The octets of a Protobuf message (`proto_data`), with the URL of its type."""
+
+    type_url: str
+
+    @classmethod
+    def of(cls, octets: bytes, type_url: str) -> Self:
+        """Keep the type's URL beside the octets."""
+        message = cls(octets)
+        message.type_url = type_url
+        return message
+
+
 class Xml(str):
     """Text that came as an XML element (`xs:any`) and goes back as one; equal to the same str."""
 
@@ -68,7 +84,7 @@ class Xml(str):
 
 def check_data(data: Any, media: MediaType | None) -> Any:
     """Give the data as the event keeps it, JSON copied; raise `Refused` when it cannot be."""
-    if data is ABSENT or type(data) is bytes:
+    if data is ABSENT or isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
@@ -182,9 +198,23 @@ def _may_have_lost(root: Any) -> bool:
     return False
 
 
+def carry_text(data: Any, media: MediaType | None, content_type: str | None) -> tuple[str, Any]:
+    """Give the text that stands for data which is not bytes, and the content type to write."""
+    if media is None and isinstance(data, str):
+        return data, None
+    if media is None or media.is_json:
+        return json_octets(data).decode(), content_type or IMPLIED
+    return data, content_type
+
+
+def read_text(text: str, media: MediaType | None) -> Any:
+    """Read text under a content type: JSON text is the value it stands for."""
+    return read_json(text.encode()) if media is not None and media.is_json else text
+
+
 def octets_of(data: Any, media: MediaType | None) -> bytes:
     """Give the octets of data that is not absent, under its content type."""
-    if type(data) is bytes:
+    if isinstance(data, bytes):
         return data
     if media is None or media.is_json:
         return json_octets(data)
@@ -206,20 +236,17 @@ def octets_of(data: Any, media: MediaType | None) -> bytes:
 
 
 def value_of(octets: bytes, media: MediaType | None) -> Any:
-    """Read octets under a content type: JSON and text become values, all else stays bytes."""
-    if media is None:
-        return octets
-    if media.is_json:
-        return read_json(octets)
-    codec = _CHARSETS.get(media.charset)
-    if codec is None or not media.is_text:
-        return octets
+    """Read octets that a message carried: the JSON value or the text that they are, or octets.
+
+    Octets that are not what the content type says stay octets, as `data_base64` leaves them: the
+    data of an event is opaque to those who carry it.
+    """
+    codec = None if media is None else _CHARSETS.get(media.charset)
     try:
-        return octets.decode(codec)
-    except UnicodeDecodeError as error:
-        raise Rejected(
-            f"data: not {media.charset}: {error.reason}",
-            code="bad_charset",
-            pointer="/data",
-            offset=error.start,
-        ) from None
+        if media is not None and media.is_json:
+            return read_json(octets)
+        if media is not None and media.is_text and codec is not None:
+            return octets.decode(codec)
+    except (Rejected, UnicodeDecodeError):
+        return octets
+    return octets

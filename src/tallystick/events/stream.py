@@ -15,6 +15,7 @@ from tallystick.core.scan import MAX_BYTES
 from tallystick.events.event import Event
 from tallystick.events.extensions import NONE, Extensions
 from tallystick.events.formats import json_format
+from tallystick.events.reject import inside
 
 __all__ = ["read_json_batch", "write_json_batch"]
 
@@ -28,16 +29,9 @@ _BOM: Final = b"\xef\xbb\xbf"
 def read_json_batch(chunks: Iterable[bytes], known: Extensions = NONE) -> Iterator[Event]:
     """Give the events of a JSON batch one by one; a fault is `Rejected` at its place."""
     for index, (offset, piece) in enumerate(_pieces(chunks)):
-        try:
-            yield json_format.read(piece, known)
-        except Rejected as error:
-            raise Rejected(
-                error.message,
-                code=error.code,
-                pointer=f"/{index}{error.pointer or ''}",
-                offset=offset + (error.offset or 0),
-                hint=error.hint,
-            ) from None
+        with inside(index, offset):
+            event = json_format.read(piece, known)
+        yield event
 
 
 def write_json_batch(events: Iterable[Event]) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ from tallystick.events.extensions import NONE, Extensions
 from tallystick.events.grammar import is_uri, is_uri_reference, parse_media_type
 from tallystick.events.payload import ABSENT, json_octets
 from tallystick.events.timestamp import is_timestamp
-from tallystick.events.values import read_base64, string_fault, write_base64
+from tallystick.events.values import Kind, read_base64, string_fault, write_base64
 
 __all__ = ["BATCH_MEDIA_TYPE", "MEDIA_TYPE", "read", "read_batch", "write", "write_batch"]
 
@@ -43,6 +43,7 @@ _QUICK_FAULTS: Final = (
 )  # fmt: skip
 _MOST_REFERENCES: Final = 4096
 _JSON_TYPES: Final = (None, "application/json")
+_SPELLED: Final = frozenset({Kind.BINARY, Kind.URI, Kind.URI_REFERENCE, Kind.TIMESTAMP})
 _NO_VALUES: Final[dict[type, str]] = {float: "a fraction", dict: "an object", list: "an array"}
 _dumps: Final = orjson.dumps
 
@@ -187,7 +188,7 @@ def _judge(given: dict[str, Any], known: Extensions) -> Event:
     for name, value in given.items():
         if type(value) in _NO_VALUES:
             _refuse(name, f"{_NO_VALUES[type(value)]} is no attribute value", "bad_type")
-    return make_of(given, data, known)
+    return make_of(given, data, known, _SPELLED)
 
 
 def _members(body: bytes) -> dict[str, Member]:
@@ -230,7 +231,7 @@ def read_batch(body: bytes, known: Extensions = NONE) -> tuple[Event, ...]:
 def write(event: Event) -> bytes:
     """Write one event as compact UTF-8; attributes in their own order, then the data."""
     members = event.members
-    if type(members.get("data")) is bytes:
+    if isinstance(members.get("data"), bytes):
         members = dict(members)
         members["data_base64"] = members.pop("data")
     try:
@@ -241,7 +242,7 @@ def write(event: Event) -> bytes:
 
 
 def _octets_as_text(value: Any) -> str:
-    if type(value) is bytes:
+    if isinstance(value, bytes):
         return write_base64(value)
     raise TypeError(type(value).__name__)
 
@@ -249,7 +250,7 @@ def _octets_as_text(value: Any) -> str:
 def _write_exact(members: Mapping[str, Any]) -> bytes:
     """Write what the quick encoder cannot, or may have written as null: long integers, NaN."""
     flat = {
-        name: write_base64(value) if type(value) is bytes else value
+        name: write_base64(value) if isinstance(value, bytes) else value
         for name, value in members.items()
     }
     pieces = (_dumps(name) + b":" + _written(name, value) for name, value in flat.items())
