@@ -17,7 +17,8 @@ from tallystick.events.golden import BATCHES, EVENTS
 
 SPICES = (
     b"\x00", b"\xff", b"\x80\x80\x80\x80\x04", b'"', b"\\", b"{", b"[" * 40, b"]", b"<", b"</",
-    b">", b"&a;", b"<!DOCTYPE a>", b"<![CDATA[", b"\\ud800", b"1e999", b"NaN", b"null", b'"id":"2",',
+    b">", b"&a;", b"<!DOCTYPE a>", b"<![CDATA[", b"\\ud800", b"1e999", b"NaN", b"null",
+    b'"id":"2",',
     b"\xed\xa0\x80", b"\xc0\xaf", b"\xfe\xff", b" ", b"\n", b"-", b"0" * 30, b"<!--", b"xs:any",
     b"data_base64", b"\x02", b"\x0a\xff\xff\xff\xff\x0f", b"\xef\xbb\xbf", b"TWE=", b"time",
 )  # fmt: skip
