@@ -7,12 +7,12 @@ UV     := $(BIN)/uv
 RETRY  := tools/retry
 EXTRAS := --extra schemas --extra server --extra events
 
-.PHONY: prove test check lint types layers unit impostors bench clean setup
+.PHONY: prove test check lint types layers unit impostors fuzz bench clean setup
 
 prove: setup
 	$(BIN)/tally prove
 
-test: setup check unit impostors
+test: setup check unit impostors fuzz
 
 setup: $(VENV)/.synced
 
@@ -39,6 +39,9 @@ unit: setup
 
 impostors: setup
 	$(BIN)/python tests/impostors/run.py
+
+fuzz: setup
+	$(BIN)/python -m tests.core.fuzz --count 200000
 
 bench: setup
 	$(BIN)/python bench/envelope.py

@@ -39,7 +39,7 @@ func decode(body []byte) decoded {
 		return decoded{verdict: "poison", reason: "not a JSON object"}
 	}
 	if found := document.problem; found != nil {
-		return decoded{verdict: "poison", reason: found.pointer + " " + found.reason, pointer: found.pointer}
+		return decoded{verdict: "poison", reason: strings.TrimSpace(found.pointer + " " + found.reason), pointer: found.pointer}
 	}
 	warnings := []any{}
 	job, hasJob := members["job"]

@@ -163,7 +163,7 @@ func (r *reader) number(literal string, inData bool) number {
 	finite := !math.IsInf(double, 0)
 	integer := !strings.ContainsAny(literal, ".eE")
 	if !finite && inData {
-		r.complain("holds a number beyond the range of a double", "/data")
+		r.complain("a number inside data is beyond the range of a double", "")
 	}
 	text := literal
 	if literal == "-0" {

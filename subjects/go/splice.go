@@ -18,8 +18,8 @@ func spliceAttempts(body []byte, members []member, attempts string) []byte {
 	return addMember(body, `"attempts":`+attempts, len(members) > 0)
 }
 
-// withoutDeadLetter cuts every top-level `dead_letter` with the comma that joins it: all from the
-// end of the member before it, or up to the next member when nothing that stays stands before.
+// withoutDeadLetter cuts every top-level `dead_letter` with one comma: from the comma before it, or
+// up to the next member when nothing that stays stands before.
 func withoutDeadLetter(body []byte, members []member) []byte {
 	out := make([]byte, 0, len(body))
 	from, kept := 0, false
@@ -30,7 +30,8 @@ func withoutDeadLetter(body []byte, members []member) []byte {
 		}
 		start, end := at.start, at.end
 		if kept {
-			start = members[index-1].end
+			before := members[index-1].end
+			start = before + bytes.IndexByte(body[before:], ',')
 		} else if index+1 < len(members) {
 			end = members[index+1].start
 		}

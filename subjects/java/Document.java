@@ -141,7 +141,7 @@ final class Document {
     private Num number(String literal, boolean inData) {
         Num number = Num.of(literal);
         if (!number.finite() && inData) {
-            complain("holds a number beyond the range of a double", "/data");
+            complain("a number inside data is beyond the range of a double", "");
         }
         return number;
     }

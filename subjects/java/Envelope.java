@@ -42,7 +42,7 @@ record Envelope(String verdict, String reason, String pointer, Document document
             return not("poison", "not a JSON object", null);
         }
         if (document.problem != null) {
-            return not("poison", document.pointer + " " + document.problem, document.pointer);
+            return not("poison", (document.pointer + " " + document.problem).strip(), document.pointer);
         }
         Map<String, Object> members = asObject(document.value);
         List<String> warnings = new ArrayList<>();

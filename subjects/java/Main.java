@@ -119,7 +119,7 @@ final class Main {
             answer.put("result", OPERATIONS.get(name).run(body, given));
         } catch (Envelope.Rejected rejected) {
             Map<String, Object> result = new HashMap<>(Map.of("rejected", rejected.getMessage()));
-            if (rejected.pointer != null) {
+            if (rejected.pointer != null && !rejected.pointer.isEmpty()) {
                 result.put("pointer", rejected.pointer);
             }
             answer.put("result", result);

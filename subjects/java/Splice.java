@@ -55,8 +55,8 @@ final class Splice {
     }
 
     /**
-     * Cuts every top-level `dead_letter` with the comma that joins it: all from the end of the
-     * member before it, or up to the next member when nothing that stays stands before.
+     * Cuts every top-level `dead_letter` with one comma: from the comma before it, or up to the
+     * next member when nothing that stays stands before.
      */
     private static String withoutDeadLetter(String source) throws Document.Unreadable {
         List<Document.Member> members = Document.read(source, null, 0).members;
@@ -70,7 +70,7 @@ final class Splice {
                 continue;
             }
             boolean last = index == members.size() - 1;
-            out.append(source, from, kept ? members.get(index - 1).end() : at.start());
+            out.append(source, from, kept ? source.indexOf(',', members.get(index - 1).end()) : at.start());
             from = kept || last ? at.end() : members.get(index + 1).start();
         }
         return out.append(source, from, source.length()).toString();

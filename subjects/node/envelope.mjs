@@ -33,7 +33,7 @@ export function decode(body) {
   if (!(envelope instanceof Map)) return { verdict: 'poison', reason: 'not a JSON object' };
   if (document.problem) {
     const { reason, pointer } = document.problem;
-    return { verdict: 'poison', reason: `${pointer} ${reason}`, pointer };
+    return { verdict: 'poison', reason: `${pointer} ${reason}`.trim(), pointer };
   }
   const warnings = [];
   const job = envelope.get('job');

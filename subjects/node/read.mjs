@@ -80,7 +80,7 @@ export function read(source, shape = undefined, level = 0) {
     const literal = source.slice(start, at);
     if (LITERALS.has(literal)) return LITERALS.get(literal);
     const number = new Num(literal);
-    if (!number.finite && inData) complain('holds a number beyond the range of a double', '/data');
+    if (!number.finite && inData) complain('a number inside data is beyond the range of a double', '');
     return number;
   };
   const members = (want, depth) => {

@@ -17,8 +17,8 @@ export function spliceAttempts(source, attempts) {
   return last ? replace(source, last.value, last.end, attempts) : addMember(source, `"attempts":${attempts}`, true);
 }
 
-// Cuts every top-level `dead_letter` with the comma that joins it: all from the end of the member
-// before it, or up to the next member when nothing that stays stands before.
+// Cuts every top-level `dead_letter` with one comma: from the comma before it, or up to the next
+// member when nothing that stays stands before.
 function withoutDeadLetter(source) {
   const { members } = read(source);
   let out = '';
@@ -29,7 +29,7 @@ function withoutDeadLetter(source) {
       kept = true;
       return;
     }
-    out += source.slice(from, kept ? members[index - 1].end : start);
+    out += source.slice(from, kept ? source.indexOf(',', members[index - 1].end) : start);
     from = kept ? end : (members[index + 1]?.start ?? end);
   });
   return out + source.slice(from);

@@ -140,6 +140,13 @@ def test_a_number_out_of_range_is_found_when_data_is_read() -> None:
     assert (rejection.value.code, rejection.value.pointer) == ("number_out_of_range", "/data/n/1")
 
 
+@pytest.mark.parametrize("more", [b"", b',"urn":"u"'])
+@pytest.mark.parametrize("number", [b"1" + b"0" * 309, b"-" + b"9" * 5000])
+def test_an_integer_that_no_double_holds_is_poison_inside_data(number: bytes, more: bytes) -> None:
+    assert classify(b'{"job":"x","data":{"n":%s}%s}' % (number, more)).verdict == "poison"
+    assert classify(b'{"job":"x","n":%s%s}' % (number, more)).verdict == "ok"
+
+
 @pytest.mark.parametrize("name", ["id", "queue", "lang", "schema_version", "created_at", "ts"])
 def test_the_contracts_own_names_are_refused_in_meta(name: str) -> None:
     with pytest.raises(Refused) as refusal:

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tallystick.core.canonical import canonical
 from tallystick.core.envelope import DeadLetter, decode
+from tallystick.core.errors import Rejected
 from tallystick.core.scan import load, scan
 from tallystick.core.splice import dead_letter, poison_record, redrive, retry
 from tests.core.messages import good_texts, payloads, texts
@@ -30,8 +33,8 @@ def test_a_retry_changes_attempts_and_nothing_else(body: bytes, attempts: int) -
         (place,) = places
         assert after == body[: place.value] + str(attempts).encode() + body[place.end :]
     else:
-        stripped = body.strip()
-        assert after.startswith(stripped[:-1])
+        brace = body.rindex(b"}")
+        assert after == body[:brace] + b',"attempts":%d' % attempts + body[brace:]
 
 
 @given(good)
@@ -78,3 +81,9 @@ def test_every_body_has_a_record_that_gives_it_back(body: bytes) -> None:
 def test_a_spliced_record_keeps_every_byte(data: dict[str, Any]) -> None:
     body = b' {"data":%s,"n":1e400,"n":1.50}\n' % canonical(data)
     assert poison_record(body, RECORD).startswith(body.strip()[:-1])
+
+
+@pytest.mark.parametrize("function", [redrive, lambda body: retry(body, 1)])
+def test_what_is_poison_is_not_spliced(function: Callable[[bytes], bytes]) -> None:
+    with pytest.raises(Rejected):
+        function(b'{"job":"x","data":{"n":1e400}}')

@@ -1,22 +1,40 @@
-"""A progress bar on stderr, only where a person is watching.
+"""Long work: a progress bar where a person is watching, and an orderly end when asked to end.
 
-It draws at most ten times a second and gives way to every line of talk. When stderr is not a
-terminal nothing is drawn; talk is printed all the same.
+The bar draws on stderr at most ten times a second and gives way to every line of talk. When stderr
+is not a terminal nothing is drawn; talk is printed all the same. `end_in_order` turns a request to
+terminate into an exception, so that every process we started is ended before we are.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self, TextIO
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "end_in_order"]
 
 _WIDTH: Final = 30
 _EVERY: Final = 0.1
+
+
+@contextmanager
+def end_in_order() -> Iterator[None]:
+    """Unwind on SIGTERM as on Ctrl-C; the handler before is put back at the end."""
+
+    def unwind(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Progress:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tallystick.cli.progress import Progress
+from tallystick.cli.progress import Progress, end_in_order
 from tallystick.report.table import identical_bytes, scoreboard, summarize_all
 from tallystick.suites.find import load_standard
 from tallystick.suites.prove import Proof, prove
@@ -47,6 +47,7 @@ def _prove(args: argparse.Namespace) -> int:
         time=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
     )
     with ExitStack() as stack:
+        stack.enter_context(end_in_order())
         write: Callable[[str], object] = len
         if args.journal:
             write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.cli.progress import Progress
+from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import Journal
 from tallystick.report.junit import junit
@@ -137,6 +137,7 @@ def _run(args: argparse.Namespace) -> int:
         deadlines=Deadlines(start=args.start_deadline, run=args.deadline),
     )
     with ExitStack() as stack:
+        stack.enter_context(end_in_order())
         write: Callable[[str], object] = len
         if args.journal:
             write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
@@ -164,8 +165,7 @@ def _write_reports(args: argparse.Namespace, journals: list[Journal], suites: li
     if args.junit:
         args.junit.write_text(junit(journals), encoding="utf-8")
     if args.results:
-        suite = suites[-1]
-        text = json.dumps(results(journals[0], suite.name, suite.scopes), indent=2)
+        text = json.dumps(results(journals[0], suites[-1]), indent=2)
         args.results.write_text(text + "\n", encoding="utf-8")
 
 
@@ -174,7 +174,5 @@ def _print_reports(args: argparse.Namespace, journals: list[Journal]) -> None:
         summary: dict[str, Any] = summarize(journals)
         print(json.dumps(summary, indent=1))
         return
-    for journal in journals:
-        print(show_journal(journal))
-    if len(journals) > 1:
-        print(scoreboard(journals, {}), end="")
+    parts = [show_journal(journal) for journal in journals]
+    print("\n".join(parts if len(parts) == 1 else [*parts, scoreboard(journals, {})]), end="")

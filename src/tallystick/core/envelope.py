@@ -152,6 +152,8 @@ class Envelope(Struct, frozen=True, gc=False):
         return data
 
 
+_HUGE_INTEGER: Final = b"0" * 309
+_DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
 _DOUBTFUL: Final = Envelope()
 _quick_decode: Final = msgspec.json.Decoder(Envelope).decode
 _quick_load: Final = msgspec.json.Decoder().decode
@@ -352,11 +354,15 @@ def _document(envelope: Envelope) -> dict[str, Any]:
     if envelope.kept_payload is not UNSET:
         return _members(envelope, cast("bytes", envelope.kept_payload))
     body = envelope.body
+    if len(body) > len(_HUGE_INTEGER) and _HUGE_INTEGER in body.translate(_DIGITS_AS_ZERO):
+        scan(body)  # an integer that no double holds is a fault inside `data`
     try:
         document: dict[str, Any] = _quick_load(body)
     except _QUICK_FAULTS:
         scan(body)
         document = load(body)
+    if envelope.kept_warnings is UNSET:  # the quick decoder met no alias and nothing forbidden
+        return document
     document.pop("urn", None)
     document["job"] = envelope.job
     for name in FORBIDDEN:

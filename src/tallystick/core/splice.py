@@ -12,7 +12,7 @@ import re
 from typing import Any, Final
 
 from tallystick.core.canonical import DEAD_LETTER_ORDER, canonical_message, string_text
-from tallystick.core.envelope import DeadLetter, decode
+from tallystick.core.envelope import DeadLetter, classify
 from tallystick.core.errors import Refused, Rejected
 from tallystick.core.scan import scan
 
@@ -27,7 +27,7 @@ _TAIL: Final = 80
 
 def retry(body: bytes, attempts: int) -> bytes:
     """Give the same bytes with `attempts` changed; a member that is absent is added at the end."""
-    decode(body)
+    _check(body)
     tail = max(0, len(body) - _TAIL)
     last = _LAST_MEMBER.search(body, tail)
     if last is not None:
@@ -39,13 +39,13 @@ def dead_letter(body: bytes, record: DeadLetter) -> bytes:
     """Give the message with its `dead_letter` block at the end and `attempts` at its count."""
     if record.attempts is None:
         raise Refused("no count of attempts", code="wrong_type", pointer="/dead_letter/attempts")
-    decode(body)
+    _check(body)
     return _append_block(_with_attempts(_without_block(body), record.attempts), record)
 
 
 def redrive(body: bytes) -> bytes:
     """Give the message without its `dead_letter` block and with `attempts` at 0."""
-    decode(body)
+    _check(body)
     return _with_attempts(_without_block(body), 0)
 
 
@@ -59,6 +59,13 @@ def poison_record(body: bytes, record: DeadLetter) -> bytes:
     if _can_be_spliced(body):
         return _append_block(body, record)
     return _wrapper({"raw": text}, record)
+
+
+def _check(body: bytes) -> None:
+    """Raise `Rejected` for a body that is no message: it has a poison record, not a retry."""
+    rejection = classify(body).rejection
+    if rejection is not None:
+        raise rejection
 
 
 def _can_be_spliced(body: bytes) -> bool:
@@ -97,14 +104,14 @@ def _without_block(body: bytes) -> bytes:
 
 
 def _append_block(body: bytes, record: DeadLetter) -> bytes:
-    return _append(body, b'"dead_letter":' + _block(record))
+    return _append(body.strip(_SPACE), b'"dead_letter":' + _block(record))
 
 
 def _append(body: bytes, member: bytes) -> bytes:
-    """Add a member before the closing brace; white space around the object is left out."""
-    inner = body.strip(_SPACE)[:-1]
-    comma = b"" if inner.rstrip(_SPACE) == b"{" else b","
-    return inner + comma + member + b"}"
+    """Add a member right before the closing brace."""
+    brace = body.rindex(b"}")
+    comma = b"" if body[:brace].strip(_SPACE) == b"{" else b","
+    return body[:brace] + comma + member + body[brace:]
 
 
 def _block(record: DeadLetter) -> bytes:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tallystick.core.journal import Journal
+    from tallystick.suites.load import Suite
 
 __all__ = ["results"]
 
@@ -25,15 +26,17 @@ _CORE: Final = "core"
 _ADR: Final = re.compile(r"ADR-[0-9]{4}")
 
 
-def results(journal: Journal, suite: str, scopes: Mapping[str, str]) -> dict[str, Any]:
-    """Give the results of one subject on one suite; `scopes` says what each section belongs to."""
-    versions = journal.head.versions
-    verdicts = _by_section(journal, suite)
-    if not verdicts:
+def results(journal: Journal, suite: Suite) -> dict[str, Any]:
+    """Give the results of one subject on one whole suite; the format knows no part of one."""
+    versions, scopes = journal.head.versions, suite.scopes
+    verdicts = _by_section(journal, suite.name)
+    ran = {record.verdict.case for record in journal.records}
+    lacking = [case.name for case in suite.cases if case.name not in ran]
+    if lacking:
         raise UsageError(
-            f"the run has no case of suite {suite!r}",
-            code="no_results",
-            hint="results are those of a suite: run `'public/**'`",
+            f"results.json holds a whole suite, and {len(lacking)} cases were not run",
+            code="partial_results",
+            hint=f"run '{suite.name}/**', or ask for --journal or --junit instead",
         )
     carried = [
         scope
@@ -43,7 +46,7 @@ def results(journal: Journal, suite: str, scopes: Mapping[str, str]) -> dict[str
     return {
         "sdk": versions.get("subject.name", journal.head.subject),
         "version": versions.get("subject.version") or "0",
-        "conformance_version": versions[f"suite.{suite}"],
+        "conformance_version": versions[f"suite.{suite.name}"],
         "generated_at": journal.head.time,
         "bindings": carried,
         "sections": {

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 BYTES: Final = "bytes"
-"""The section whose cases ask for exact bytes."""
+"""The ending of the sections whose cases ask for exact bytes."""
 
 _COUNTED: Final = (*(outcome.value for outcome in Outcome), KNOWN)
 _LONGEST: Final = 400
@@ -180,7 +180,7 @@ def identical_bytes(journal: Journal) -> tuple[int, int]:
     marks = [
         record.verdict.outcome is Outcome.PASSED
         for record in journal.records
-        if section_of(record.verdict.case).endswith(f"/{BYTES}")
+        if section_of(record.verdict.case).endswith(BYTES)
     ]
     return sum(marks), len(marks)
 
@@ -194,7 +194,7 @@ def scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) -> str:
     rows += [[section, *(_score(j.records, section) for j in journals)] for section in sections]
     rows.append(["all", *(_score(journal.records, "") for journal in journals)])
     rows.append(["byte-identical", *(_identical(journal) for journal in journals)])
-    lines = _align(rows)
+    lines = [*_align(rows), "", "passed/asked; - is unsupported"]
     lines += [f"{name}: not run, {_one_line(reason)}" for name, reason in missing.items()]
     return "\n".join(lines) + "\n"
 

@@ -142,7 +142,7 @@ def sqs_delay(raw: Raw) -> Ask:
     """Ask: a delayed publish on SQS: the native field, or a refusal."""
     given = {"broker": "sqs", **{n: raw.case[n] for n in ("queue_type", "delay_seconds")}}
     if rejects(raw):
-        return Ask("delay", given, {"rejected": True})
+        return Ask("delay", given, {"rejected": {}})
     fields = {"DelaySeconds": raw.case["expect"]["delay_seconds_attribute"]}
     return Ask("delay", given, {"members": {"fields": fields}})
 
@@ -162,7 +162,7 @@ def requested_tier(raw: Raw) -> Ask:
     """Ask: the requested-delay rule: the smallest tier that is long enough."""
     given = _tier_given(raw, "requested") | {"delay_ms": raw.case["delay_ms"]}
     if rejects(raw):
-        return Ask("tier", given, {"rejected": True})
+        return Ask("tier", given, {"rejected": {}})
     wanted, tiers = raw.case["expect"], raw.case["retry_tiers_ms"]
     number = tiers.index(wanted["tier_ms"]) + 1
     topic = f"{raw.case['work_topic']}.retry.{number}"
@@ -177,7 +177,7 @@ def retry_tier(raw: Raw) -> Ask:
     if "key" in raw.case:
         given["key_base64"] = to_base64(raw.case["key"].encode())
     if rejects(raw):
-        return Ask("tier", given, {"rejected": True})
+        return Ask("tier", given, {"rejected": {}})
     wanted = raw.case["expect"]
     names = {"topic": "topic", "tier_ms": "tier_ms", "body_attempts": "attempts"}
     expect = {

@@ -63,7 +63,9 @@ def _load_section(
         raise _rejected(suite, f"section {section!r} is announced and not there")
     block = manifest[section]
     whole = {"cases": block} if isinstance(block, list) else block
-    for identifier, sub, case, around in _enumerate(section, whole):
+    if not isinstance(whole, dict):
+        raise _rejected(suite, f"section {section!r} is neither a list nor an object")
+    for identifier, sub, case, around in _enumerate(suite, section, whole):
         name = f"{suite}/{section}/{identifier}"
         if not name.isprintable():
             raise _rejected(suite, f"the name {name!r} is not printable")
@@ -74,20 +76,26 @@ def _load_section(
 
 
 def _enumerate(
-    section: str, block: dict[str, Any]
+    suite: str, section: str, block: dict[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
     """Give (id, sub-block, the case, the block around it) of each case of a section."""
     for key, value in block.items():
         if key in _NEVER_CASES:
             continue
         if key == "cases":
-            for index, case in enumerate(value):
+            for index, case in _objects(suite, section, value):
                 yield case.get("name", f"{section}#{index}"), "", case, block
         elif isinstance(value, dict) and "cases" in value:
-            for index, case in enumerate(value["cases"]):
+            for index, case in _objects(suite, f"{section}/{key}", value["cases"]):
                 yield f"{key}/{case.get('name', index)}", key, case, value
         elif isinstance(value, dict):
             yield key, key, value, block
+
+
+def _objects(suite: str, place: str, cases: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        raise _rejected(suite, f"the cases of {place} are not a list of objects")
+    return enumerate(cases)
 
 
 def _rejected(suite: str, why: str) -> Rejected:

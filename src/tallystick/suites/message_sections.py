@@ -5,10 +5,20 @@ One small function per kind of section, in the words of docs/reference/protocol.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from tallystick.suites.compare import parse
-from tallystick.suites.raw import Ask, Raw, attempts_of, rejects, to_base64, to_json
+from tallystick.suites.raw import (
+    BROKERS,
+    Ask,
+    Raw,
+    attempts_of,
+    rejects,
+    to_base64,
+    to_json,
+    with_bytes,
+)
 from tallystick.suites.run import FROM_STEP
 
 
@@ -88,7 +98,7 @@ def data_shape(raw: Raw) -> Ask:
 
 def encode_reject(raw: Raw) -> Ask:
     """Ask: making this message must be refused."""
-    return Ask("make", _making(raw), {"rejected": True})
+    return Ask("make", _making(raw), {"rejected": {}})
 
 
 def extension_write(raw: Raw) -> list[Ask]:
@@ -186,3 +196,48 @@ def retry_backoff(raw: Raw) -> Ask:
     exact = raw.case.get("expect_delay_seconds")
     between = raw.case.get("expect_delay_range_seconds") or {"min": exact, "max": exact}
     return Ask("backoff", {name: raw.case[name] for name in _BACKOFF}, {"within": between})
+
+
+_ABOUT: Final = frozenset({"name", "clause", "source", "description", "expect"})
+
+
+def operated(raw: Raw) -> Ask:
+    """Ask what a block asks that names its `operation` itself.
+
+    Either the case says `given` and `expect` in the words of the protocol and the rules, or it has
+    a message, arguments beside it, and `expect` is the exact text that must come back. In the
+    section of a broker, the broker need not be named again.
+    """
+    case, operation = raw.case, raw.block["operation"]
+    if "given" in case:
+        given = with_bytes(case["given"], raw.read)
+    else:
+        given = {name: value for name, value in case.items() if name not in _ABOUT}
+        given = {name: given[name] for name in given if name not in {"body", "file"}}
+        given["body_base64"] = to_base64(raw.body())
+    if raw.section in BROKERS:
+        given = {"broker": raw.section, **given}
+    if rejects(raw):
+        return Ask(operation, given, {"rejected": {}})
+    if isinstance(case["expect"], str):
+        text = to_base64(case["expect"].encode())
+        return Ask(operation, given, {"bytes": {"bytes_base64": text}})
+    return Ask(operation, given, with_bytes(case["expect"], raw.read))
+
+
+def byte_vector(raw: Raw) -> Ask:
+    """Ask for the canonical bytes of a message, or its rejection.
+
+    The manifest names the vectors of a theme; what goes in and comes out stands in its file.
+    """
+    vector = _vectors(raw.read(raw.block["file"]))[raw.case["name"]]
+    given = {"body_base64": vector.get("input_base64") or to_base64(vector["input"].encode())}
+    if "rejected" in vector:
+        return Ask("canonical", given, {"rejected": vector["rejected"]})
+    expected = to_base64(vector["expect"].encode())
+    return Ask("canonical", given, {"bytes": {"bytes_base64": expected}})
+
+
+@lru_cache
+def _vectors(text: bytes) -> dict[str, dict[str, Any]]:
+    return {vector["name"]: vector for vector in parse(text)["vectors"]}

@@ -6,25 +6,19 @@ pass through: the subject turns them into a rejection.
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.brokers import find_binding
-from tallystick.core import binding as bindings
-from tallystick.core import delay as delays
 from tallystick.core import envelope as envelopes
 from tallystick.core import splice
 from tallystick.core.errors import Refused
-from tallystick.core.names import name, names
-from tallystick.core.settle import MAX_ATTEMPTS, exhaust, settle_gated
-from tallystick.core.slot import TYPES
 from tallystick.runtime.idempotency import effects
 from tallystick.runtime.retry import Backoff, backoff_range
 from tallystick.runtime.tracing import extract
 from tallystick.schemas.subset import find_violation
+from tallystick.suites.broker_operations import BROKER_OPERATIONS, to_bytes, to_text
 from tallystick.suites.compare import parse
 
 if TYPE_CHECKING:
@@ -36,30 +30,22 @@ Given = dict[str, Any]
 Result = dict[str, Any]
 
 
-def _bytes(given: Given, member: str = "body_base64") -> bytes:
-    return base64.b64decode(given[member], validate=True)
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
 def _json(value: Any) -> str:
-    return _text(json.dumps(value, separators=(",", ":")).encode())
+    return to_text(json.dumps(value, separators=(",", ":")).encode())
 
 
 def _value(given: Given, member: str) -> Any:
-    return parse(_bytes(given, member))
+    return parse(to_bytes(given, member))
 
 
 def canonical(given: Given) -> Result:
     """Give the canonical bytes of a message."""
-    return {"bytes_base64": _text(envelopes.encode(envelopes.decode(_bytes(given))))}
+    return {"bytes_base64": to_text(envelopes.encode(envelopes.decode(to_bytes(given))))}
 
 
 def decode(given: Given) -> Result:
     """Sort a body, and say what a good one holds."""
-    body = _bytes(given)
+    body = to_bytes(given)
     sorted_as = envelopes.classify(body)
     if sorted_as.verdict != "ok":
         return {"verdict": sorted_as.verdict, "reason": sorted_as.reason}
@@ -83,13 +69,13 @@ def decode(given: Given) -> Result:
 
 def reencode(given: Given) -> Result:
     """Decode, set the count, encode; or move it to the dead letters the way a worker does."""
-    envelope = envelopes.decode(_bytes(given))
+    envelope = envelopes.decode(to_bytes(given))
     body = envelopes.encode(envelopes.replace(envelope, attempts=given["attempts"]))
     if "dead_letter" in given:
         block = given["dead_letter"]
         body = splice.dead_letter(body, _record(block, given["attempts"]))
     warnings = [notice.pointer for notice in envelope.warnings]
-    return {"bytes_base64": _text(body), "warnings": warnings}
+    return {"bytes_base64": to_text(body), "warnings": warnings}
 
 
 def _record(block: Given, attempts: int) -> envelopes.DeadLetter:
@@ -125,99 +111,29 @@ def make(given: Given) -> Result:
         meta=meta,
         extensions=_value(given, "extras_top_base64") if "extras_top_base64" in given else None,
     )
-    return {"bytes_base64": _text(envelopes.encode(envelope))}
+    return {"bytes_base64": to_text(envelopes.encode(envelope))}
 
 
 def retry(given: Given) -> Result:
     """Change only the count, byte for byte."""
-    return {"bytes_base64": _text(splice.retry(_bytes(given), given["attempts"]))}
+    return {"bytes_base64": to_text(splice.retry(to_bytes(given), given["attempts"]))}
 
 
 def dead_letter(given: Given) -> Result:
     """Add the dead-letter block."""
     record = _record(given, given["attempts"])
-    return {"bytes_base64": _text(splice.dead_letter(_bytes(given), record))}
+    return {"bytes_base64": to_text(splice.dead_letter(to_bytes(given), record))}
 
 
 def redrive(given: Given) -> Result:
     """Take the dead-letter block away and start the count again."""
-    return {"bytes_base64": _text(splice.redrive(_bytes(given)))}
+    return {"bytes_base64": to_text(splice.redrive(to_bytes(given)))}
 
 
 def poison_record(given: Given) -> Result:
     """Give the dead-letter record of a body that cannot be decoded."""
     record = _record(given, given.get("attempts", 0))
-    return {"bytes_base64": _text(splice.poison_record(_bytes(given), record))}
-
-
-def project(given: Given) -> Result:
-    """Give what the broker natively carries."""
-    frame = bindings.project(
-        find_binding(given["broker"]),
-        envelopes.decode(_bytes(given)),
-        **given.get("options", {}),
-    )
-    return {"sections": _readable(frame.sections), "body_base64": _text(frame.body)}
-
-
-def _readable(value: Any) -> Any:
-    """Give native values as JSON can carry them: bytes as UTF-8 text."""
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, dict):
-        return {key: _readable(inner) for key, inner in value.items()}
-    return value
-
-
-def reconcile(given: Given) -> Result:
-    """Give the attempts of a delivery."""
-    binding = find_binding(given["broker"])
-    attempts = bindings.reconcile(binding, given.get("body_attempts"), given.get("native", {}))
-    return {"attempts": attempts}
-
-
-def gate(given: Given) -> Result:
-    """Say whether a body may be decoded, from a delivery with this version property."""
-    binding = find_binding(given["broker"])
-    rule = binding.gate
-    if rule is None or given.get("absent"):
-        return {"decode": bindings.gate_frame(binding, {})}
-    carrier = next(s for s in binding.slots if (s.section, s.key) == (rule.section, rule.key))
-    value = given["value"]
-    if given.get("value_type") == "double":
-        value = float(value)
-    if isinstance(value, str) and carrier.type != "integer":
-        value = TYPES[carrier.type].write(value)
-    return {"decode": bindings.gate_frame(binding, {rule.section: {rule.key: value}})}
-
-
-def settle(given: Given) -> Result:
-    """Say how a delivery that the gate turned away ends, and what is written."""
-    outcome = settle_gated(
-        find_binding(given["broker"]).settle,
-        given.get("on_unknown_urn"),
-        given["dead_letter"] == "on",
-        dlq_write=given.get("dlq_write", "ok"),
-    )
-    record = {"record_base64": given["body_base64"]} if outcome == "dlq_raw" else {}
-    return {"outcome": outcome, **record}
-
-
-def exhaustion(given: Given) -> Result:
-    """Say how a delivery that failed ends."""
-    binding = find_binding(given["broker"])
-    attempts = bindings.reconcile(binding, given.get("body_attempts"), given.get("native", {}))
-    ended = exhaust(
-        binding.settle,
-        given["kind"],
-        attempts,
-        strategy=given.get("on_unknown_urn"),
-        dead_letter=given["dead_letter"],
-        max_attempts=given.get("max_attempts", MAX_ATTEMPTS),
-    )
-    if ended.reason is None:
-        return {"outcome": ended.outcome}
-    return {"outcome": ended.outcome, "reason": ended.reason, "attempts": ended.attempts}
+    return {"bytes_base64": to_text(splice.poison_record(to_bytes(given), record))}
 
 
 def backoff(given: Given) -> Result:
@@ -232,97 +148,6 @@ def backoff(given: Given) -> Result:
     return {"min": shortest, "max": longest}
 
 
-def delay(given: Given) -> Result:
-    """Give the native fields of a delayed publish."""
-    fifo = {"fifo": given["queue_type"] == "fifo"} if "queue_type" in given else {}
-    sections = bindings.delay_fields(
-        find_binding(given["broker"], given.get("layout", "")),
-        given["delay_seconds"],
-        now=given.get("now", 0),
-        delayed_exchange=given.get("delayed_exchange", False),
-        **fifo,
-    )
-    fields = {key: value for section in sections.values() for key, value in section.items()}
-    return {"fields": _readable(fields)}
-
-
-def visibility(given: Given) -> Result:
-    """Give the visibility timeout of a release."""
-    rule = find_binding(given["broker"]).visibility
-    return {"visibility_timeout": delays.visibility(rule, given["delay_seconds"])}
-
-
-def tier(given: Given) -> Result:
-    """Pick a retry topic, by one of two rules; or name one; or give the default list."""
-    return _TIER_MODES[given["mode"]](given)
-
-
-def _requested_tier(given: Given) -> Result:
-    picked = delays.requested_tier(given["tiers_ms"], given["delay_ms"])
-    sections = bindings.delay_fields(
-        find_binding("kafka"),
-        given["delay_ms"] / 1000,
-        queue=given["topic"],
-        tiers_ms=given["tiers_ms"],
-    )
-    return _parked(_readable(sections), picked)
-
-
-def _retry_tier(given: Given) -> Result:
-    before = given["attempts"]
-    picked = delays.retry_tier(given["tiers_ms"], before)
-    message = envelopes.make("urn:tallystick:retry", {}, now_ms=0, new_id=lambda: "id")
-    frame = bindings.project(
-        find_binding("kafka"),
-        envelopes.replace(message, attempts=before + 1),
-        queue=given["topic"],
-        tiers_ms=given["tiers_ms"],
-        attempts_before=before,
-        key=_bytes(given, "key_base64") if "key_base64" in given else None,
-    )
-    key = frame.get("record", "key")
-    parked = _parked(_readable(frame.sections), picked)
-    parked["attempts"] = envelopes.decode(frame.body).attempts
-    return parked if key is None else {**parked, "key_base64": _text(key)}
-
-
-def _parked(sections: dict[str, dict[str, Any]], picked: delays.Tier) -> Result:
-    headers = sections["headers"]
-    return {
-        "topic": sections["record"]["topic"],
-        "tier_ms": picked.milliseconds,
-        "headers": headers,
-    }
-
-
-def _topic_name(given: Given) -> Result:
-    return {"topic": name(find_binding("kafka").names, "retry", given["topic"], n=given["n"])}
-
-
-def _default_tiers(_given: Given) -> Result:
-    return {"tiers_ms": list(delays.DEFAULT_RETRY_TIERS_MS)}
-
-
-_TIER_MODES: Final[dict[str, Callable[[Given], Result]]] = {
-    "requested": _requested_tier,
-    "retry": _retry_tier,
-    "name": _topic_name,
-    "default": _default_tiers,
-}
-
-
-def names_of(given: Given) -> Result:
-    """Say what a broker calls the keys, topics and queues of a queue."""
-    table = find_binding(given["broker"], given.get("layout", "")).names
-    options = {key: given[key] for key in ("suffix", "prefix", "fifo") if key in given}
-    return {"keys": names(table, given["queue"], **options)}
-
-
-def redis_score(given: Given) -> Result:
-    """Give the score of a delayed member."""
-    return {"score": delays.score(given["now"], given["delay"])}
-
-
 def idempotency(given: Given) -> Result:
     """Say which deliveries run and which are skipped, and by which keys."""
     deliveries = [_identified(delivery) for delivery in given["deliveries"]]
@@ -333,7 +158,7 @@ def idempotency(given: Given) -> Result:
 def _identified(delivery: Given) -> Given:
     if "meta_id" in delivery:
         return delivery
-    meta = envelopes.decode(_bytes(delivery)).meta
+    meta = envelopes.decode(to_bytes(delivery)).meta
     return {**delivery, "meta_id": meta.id if meta else None}
 
 
@@ -360,19 +185,10 @@ OPERATIONS: Final[dict[str, Callable[[Given], Result]]] = {
     "dead_letter": dead_letter,
     "redrive": redrive,
     "poison_record": poison_record,
-    "project": project,
-    "reconcile": reconcile,
-    "gate": gate,
-    "settle_gated": settle,
-    "exhaustion": exhaustion,
     "backoff": backoff,
-    "delay": delay,
-    "visibility": visibility,
-    "tier": tier,
-    "names": names_of,
-    "redis_score": redis_score,
     "idempotency": idempotency,
     "traceparent": traceparent,
     "validate_subset": validate_subset,
+    **BROKER_OPERATIONS,
 }
 """Operation -> the function that does it."""

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tallystick.suites.compare import parse
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+__all__ = [
+    "BROKERS",
+    "BROKER_NAMES",
+    "Ask",
+    "Raw",
+    "attempts_of",
+    "rejects",
+    "to_base64",
+    "to_json",
+    "with_bytes",
+]
 
-__all__ = ["BROKER_NAMES", "Ask", "Raw", "attempts_of", "rejects", "to_base64", "to_json"]
-
+BROKERS: Final = ("redis", "rabbitmq", "sqs", "servicebus", "pulsar", "kafka", "artemis")
 BROKER_NAMES: Final = {"asb": "servicebus"}
 """The suite's name of a broker -> ours, where they differ."""
 
@@ -74,3 +83,29 @@ def attempts_of(body: bytes) -> int:
 def rejects(raw: Raw) -> bool:
     """Say whether the case expects a refusal."""
     return raw.case.get("expect") == "reject"
+
+
+def with_bytes(value: Any, read: Callable[[str], bytes]) -> Any:
+    """Give a value in which `<name>_text` and `<name>_file` have become `<name>_base64`.
+
+    A member called `file` stands for `body_file`. This holds at any depth.
+    """
+    if isinstance(value, list):
+        return [with_bytes(one, read) for one in value]
+    if not isinstance(value, dict):
+        return value
+    given: dict[str, Any] = {}
+    for member, inner in value.items():
+        name = "body_file" if member == "file" else member
+        stem, _, kind = name.rpartition("_")
+        if kind in _SOURCES and stem:
+            given[f"{stem}_base64"] = to_base64(_SOURCES[kind](inner, read))
+        else:
+            given[name] = with_bytes(inner, read)
+    return given
+
+
+_SOURCES: Final[dict[str, Callable[[str, Callable[[str], bytes]], bytes]]] = {
+    "text": lambda text, _read: text.encode(),
+    "file": lambda path, read: read(path),
+}

@@ -90,6 +90,23 @@ def no_members(want: list[str], result: Result) -> Iterator[Difference]:
             yield Difference(f"/{name}", ..., result[name])
 
 
+def nowhere(want: list[str], result: Result) -> Iterator[Difference]:
+    """Ask that these pointers do not exist in the result."""
+    for pointer in want:
+        found = lookup(result, pointer)
+        if found is not ...:
+            yield Difference(pointer, ..., found)
+
+
+def types(want: dict[str, str], result: Result) -> Iterator[Difference]:
+    """Ask for native types, which JSON cannot tell; of a subject that names them."""
+    named = result.get("types", want)
+    if not isinstance(named, dict):
+        raise Unreadable("/types", "an object", named)
+    for pointer, kind in want.items():
+        yield from compare(kind, named.get(pointer, ...), f"/types{pointer}")
+
+
 def exact_bytes(want: dict[str, str], result: Result) -> Iterator[Difference]:
     """Ask for these bytes (base64) under these names, byte for byte."""
     for name, text in want.items():
@@ -124,10 +141,21 @@ def absent(want: list[str], result: Result) -> Iterator[Difference]:
             yield Difference(pointer, ..., found)
 
 
+_VERDICTS: Final = ("ok", "no_identity", "poison")
+
+
+def _verdict(result: Result) -> str:
+    verdict = result.get("verdict", ...)
+    if verdict in _VERDICTS:
+        return str(verdict)
+    raise Unreadable("/verdict", " or ".join(_VERDICTS), verdict)
+
+
 def decodes(want: bool, result: Result) -> Iterator[Difference]:
     """Ask whether decoding gave an envelope with an identity."""
-    if (result.get("verdict", ...) == "ok") is not want:
-        yield Difference("/verdict", "ok" if want else "no_identity or poison", _verdict(result))
+    verdict = _verdict(result)
+    if (verdict == "ok") is not want:
+        yield Difference("/verdict", "ok" if want else "no_identity or poison", verdict)
 
 
 def accepted(want: bool, result: Result) -> Iterator[Difference]:
@@ -137,18 +165,13 @@ def accepted(want: bool, result: Result) -> Iterator[Difference]:
 
 
 def valid(want: bool, result: Result) -> Iterator[Difference]:
-    """Ask whether the message is decoded and accepted."""
+    """Ask whether the message is decoded and accepted, or else which of the two it is not."""
+    verdict = _verdict(result)
     if want:
         yield from decodes(want=True, result=result)
         yield from accepted(want=True, result=result)
-    elif result.get("verdict", ...) == "ok" and result.get("accepted", ...) is not False:
-        yield Difference("/accepted", False, result.get("accepted", ...))
-    elif "verdict" not in result:
-        yield Difference("/verdict", "a verdict", ...)
-
-
-def _verdict(result: Result) -> Any:
-    return result.get("verdict", ...)
+    elif verdict == "ok" and result.get("accepted", ...) is not False:
+        yield Difference("/accepted", want, result.get("accepted", ...))
 
 
 def _warnings(result: Result) -> list[Any]:
@@ -173,10 +196,16 @@ def warnings(want: list[str], result: Result) -> Iterator[Difference]:
             yield Difference("/warnings", pointer, found)
 
 
-def rejected(want: bool, result: Result) -> Iterator[Difference]:
-    """Ask that the subject refused to do it."""
-    if ("rejected" in result) is not want:
-        yield Difference("/rejected", "a rejection" if want else ..., result)
+def rejected(want: dict[str, str], result: Result) -> Iterator[Difference]:
+    """Ask that the subject refused to do it; a code and a pointer are compared where it has them.
+
+    Reasons are the subject's own words, so only what it chooses to say in our terms is judged.
+    """
+    if "rejected" not in result:
+        yield Difference("/rejected", "a rejection", result)
+    for name, value in want.items():
+        if name in result:
+            yield from compare(value, result[name], f"/{name}")
 
 
 def within(want: dict[str, float], result: Result) -> Iterator[Difference]:
@@ -211,6 +240,8 @@ RULES: Final[dict[str, Callable[[Any, Result], Iterable[Difference]]]] = {
     "members": members,
     "contains": contains,
     "no_members": no_members,
+    "nowhere": nowhere,
+    "types": types,
     "bytes": exact_bytes,
     "json": json_texts,
     "json_contains": json_contains,

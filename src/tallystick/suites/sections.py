@@ -1,7 +1,8 @@
 """The table of section kinds: `<section>/<sub-block>` -> the function that makes its calls.
 
-The table is searched first for the name as written, then with a `*` for the broker's name. A
-section without a row is not skipped: loading fails and says so.
+A block that names its `operation` itself needs no row. Otherwise the table is searched for the
+name as written, then with a `*` for the broker's name. A section without a row is not skipped:
+loading fails and says so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tallystick.suites import broker_sections as broker
 from tallystick.suites import message_sections as message
 from tallystick.suites.judge import STEPS
 from tallystick.suites.raw import Ask, Raw
+from tallystick.suites.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,23 +25,31 @@ __all__ = ["SECTIONS", "adapt"]
 
 def adapt(name: str, raw: Raw) -> Case:
     """Turn a case of a manifest into a `Case`."""
-    sub = f"/{raw.sub}" if raw.sub else ""
-    prefix = raw.section.rsplit("_", maxsplit=1)[0]
-    for key in (f"{raw.section}{sub}", f"*{sub}", f"{prefix}_*{sub}"):
-        if key in SECTIONS and key != "*":
-            break
-    else:
-        raise Rejected(
-            f"no rule says how to run {raw.section}{sub}",
-            code="unknown_section",
-            hint="this suite is newer than this version of tallystick",
-        )
-    asked = SECTIONS[key](raw)
+    asked = _find(raw)(raw)
     clause = str(raw.case.get("source") or raw.case.get("clause") or "")
+    asks = [asked] if isinstance(asked, Ask) else asked
+    for rule in (rule for one in asks for rule in one.expect):
+        if rule not in RULES:
+            raise ValueError(f"there is no rule {rule!r}")
     if isinstance(asked, Ask):
         return Case(name, asked.operation, asked.given, asked.expect, clause)
     steps = [{"operation": one.operation, "given": one.given} for one in asked]
     return Case(name, STEPS, {STEPS: steps}, {STEPS: [one.expect for one in asked]}, clause)
+
+
+def _find(raw: Raw) -> Callable[[Raw], Ask | list[Ask]]:
+    if isinstance(raw.block.get("operation"), str):
+        return message.operated
+    sub = f"/{raw.sub}" if raw.sub else ""
+    prefix = raw.section.rsplit("_", maxsplit=1)[0]
+    for key in (f"{raw.section}{sub}", f"*{sub}", f"{prefix}_*{sub}", f"{raw.section}/*"):
+        if key in SECTIONS and key != "*":
+            return SECTIONS[key]
+    raise Rejected(
+        f"no rule says how to run {raw.section}{sub}",
+        code="unknown_section",
+        hint="this suite is newer than this version of tallystick",
+    )
 
 
 LIVE_REDIS_BLOCKS: Final = (
@@ -49,6 +59,7 @@ LIVE_REDIS_BLOCKS: Final = (
 )  # fmt: skip
 
 SECTIONS: Final[dict[str, Callable[[Raw], Ask | list[Ask]]]] = {
+    "bytes/*": message.byte_vector,
     "cases": message.cases,
     "roundtrip": message.roundtrip,
     "data_shape": message.data_shape,

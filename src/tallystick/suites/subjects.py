@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tallystick.core.errors import UsageError
+from tallystick.core.errors import Unavailable, UsageError
 from tallystick.suites.subject import Deadlines, ProcessSubject, Subject
 from tallystick.suites.tallystick_subject import TallystickSubject
 
@@ -43,8 +43,8 @@ def open_subject(
         return ProcessSubject(_found(_split(given)), deadlines, talk)
     start = folders / given / "start"
     if not start.exists():
-        raise UsageError(
-            f"subject {given} is not here: {start} is missing",
+        raise Unavailable(
+            f"subject {given} is not here: there is no {start.parent.name}/{start.name}",
             code="no_such_subject",
             hint="named subjects need a checkout of the repository; give a command line instead",
         )

@@ -1,0 +1,307 @@
+"""Laws of `tally suite` and `tally journal` on the command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.cli import main
+from tallystick.cli.progress import Progress
+
+LIAR = Path(__file__).parents[1] / "suites" / "liar.py"
+
+
+def liar(mode: str) -> str:
+    return f"'{sys.executable}' '{LIAR}' {mode}"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    def case(name: str, body: str, expect: str) -> dict[str, str]:
+        return {"name": name, "body": body, "expect": expect}
+
+    cases = [
+        case("good", '{"job":"urn:a"}', "ok"),
+        case("job number", '{"job":5}', "poison"),
+        case("wrong on purpose", '{"job":"urn:a"}', "poison"),
+    ]
+    manifest = {
+        "conformance_version": "1.0.0",
+        "sections": {"identity_verdict": {"scope": "core"}},
+        "identity_verdict": {"cases": cases},
+    }
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return str(folder)
+
+
+def tally(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_list_gives_the_names_one_per_line(own: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = tally(capsys, "suite", "list", "--cases", own)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1] == "own/identity_verdict/job number"
+    assert (
+        json.loads(tally(capsys, "suite", "list", "--cases", own, "--json")[1])
+        == out.split("\n")[:3]
+    )
+
+
+def test_run_shows_what_failed_and_how_to_repeat_it(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = tally(capsys, "suite", "run", "--cases", own)
+    assert code == 1
+    assert "failed  own/identity_verdict/wrong on purpose" in out
+    assert "again: tally suite run 'own/identity_verdict/wrong on purpose'" in out
+    assert err == ""
+
+
+def test_a_glob_selects_and_a_clean_run_exits_0(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = tally(capsys, "suite", "run", "own/*/job number", "--cases", own, "--json")
+    summary = json.loads(out)
+    assert code == 0
+    assert (summary["passed"], summary["failed"]) == (1, 0)
+
+
+def test_json_is_exactly_one_object_with_the_names_of_what_did_not_pass(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = tally(capsys, "suite", "run", "--cases", own, "--json")
+    summary = json.loads(out)
+    assert code == 1
+    assert [summary[k] for k in ("passed", "failed", "errored", "unsupported")] == [2, 1, 0, 0]
+    assert summary["not_passed"]["failed"] == ["own/identity_verdict/wrong on purpose"]
+
+
+def test_several_subjects_stand_under_subjects(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = ["--subject", "tallystick", "--subject", liar("unsupported")]
+    _, out, _ = tally(capsys, "suite", "run", "--cases", own, *both, "--json")
+    summary = json.loads(out)
+    assert list(summary["subjects"]) == ["tallystick", liar("unsupported")]
+    assert (summary["passed"], summary["unsupported"]) == (2, 3)
+    _, out, _ = tally(capsys, "suite", "run", "--cases", own, *both)
+    assert "byte-identical" in out
+
+
+def test_a_subject_that_claims_unsupported_for_everything_passes_nothing(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = tally(
+        capsys, "suite", "run", "--cases", own, "--subject", liar("unsupported"), "--json"
+    )
+    summary = json.loads(out)
+    assert (summary["passed"], summary["unsupported"]) == (0, 3)
+    assert len(summary["not_passed"]["unsupported"]) == 3
+
+
+def test_a_subject_that_dies_gives_errored_and_exit_1(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = tally(capsys, "suite", "run", "--cases", own, "--subject", liar("dies"))
+    assert code == 1
+    assert out.count("errored  own/") == 3
+    assert "no more memory" in err
+
+
+def test_a_subject_that_hangs_is_cut_off_at_the_deadline(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = tally(
+        capsys, "suite", "run", "own/**/good", "--cases", own,
+        "--subject", liar("hangs"), "--deadline", "0.2", "--json",
+    )  # fmt: skip
+    assert (code, json.loads(out)["errored"]) == (1, 1)
+
+
+def test_a_subject_that_cannot_start_is_one_line_and_exit_2(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = tally(capsys, "suite", "run", "--cases", own, "--subject", liar("start-dies"))
+    assert (code, out) == (2, "")
+    assert "is not on the PATH" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["suite", "run", "no/such/case"],
+        ["suite", "run", "own/nothing"],
+        ["suite", "run", "--subject", "no-such-program-here"],
+        ["suite", "run", "--deadline", "0"],
+        ["suite", "run", "--known", "/no/such/file"],
+        ["suite", "run", "--results", "r.json", "--subject", "go", "--subject", "node"],
+        ["suite", "run", "own/**/good", "--results", "r.json"],
+        ["suite", "dance"],
+        ["suite"],
+        ["journal", "show", "/no/such/file"],
+    ],
+)
+def test_usage_errors_exit_2_with_one_line_and_no_traceback(
+    arguments: list[str], own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--cases", own] if arguments[:2] == ["suite", "run"] else []
+    code, out, err = tally(capsys, *arguments, *more)
+    assert (code, out) == (2, "")
+    assert err
+    assert "Traceback" not in err
+
+
+def test_a_known_failure_is_no_failure_and_an_alarm_is_one(
+    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = tmp_path / "known.toml"
+    run = ["suite", "run", "--cases", own, "--known", str(known), "--json"]
+    known.write_text('"own/identity_verdict/wrong on purpose" = "the test is wrong"')
+    code, out, _ = tally(capsys, *run)
+    assert (code, json.loads(out)["known"]) == (0, 1)
+    known.write_text('"own/**" = "everything is wrong"')
+    code, out, _ = tally(capsys, *run)
+    assert code == 1
+    assert len(json.loads(out)["alarms"]) == 2
+    known.write_text('"own/identity_verdict/gone" = "stale"')
+    code, out, err = tally(capsys, *run)
+    assert (code, out) == (2, "")
+    assert "matches no case" in err
+
+
+def test_journal_junit_and_results_are_written(
+    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {kind: str(tmp_path / kind) for kind in ("journal", "junit", "results")}
+    options = [part for kind, path in files.items() for part in (f"--{kind}", path)]
+    tally(capsys, "suite", "run", "--cases", own, *options)
+    assert Path(files["junit"]).read_text().count("<testcase ") == 3
+    results = json.loads(Path(files["results"]).read_text())
+    assert results["sections"]["identity_verdict"]["good"] == {"status": "pass"}
+    code, out, _ = tally(capsys, "journal", "show", files["journal"])
+    assert code == 1
+    assert "failed  own/identity_verdict/wrong on purpose" in out
+    code, out, _ = tally(capsys, "journal", "show", files["journal"], "--json")
+    assert json.loads(out)["passed"] == 2
+
+
+def run_journal(own: str, path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    tally(capsys, "suite", "run", "--cases", own, "--journal", str(path), *more)
+    return str(path)
+
+
+def test_diff_says_what_appeared_and_what_is_gone(
+    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = run_journal(own, tmp_path / "whole", capsys)
+    part = run_journal(own, tmp_path / "part", capsys, "own/**/good")
+    assert tally(capsys, "journal", "diff", whole, whole)[:2] == (0, "nothing changed\n")
+    code, out, _ = tally(capsys, "journal", "diff", whole, part, "--json")
+    changes: dict[str, Any] = json.loads(out)
+    assert code == 1
+    assert len(changes["gone"]) == 2
+    code, out, _ = tally(capsys, "journal", "diff", part, whole)
+    assert code == 0
+    assert out.startswith("appeared  tallystick: own/identity_verdict/job number")
+
+
+def test_a_truncated_journal_is_shown_and_exits_1(
+    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "journal"
+    run_journal(own, path, capsys, "own/**/good")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    code, out, _ = tally(capsys, "journal", "show", str(path))
+    assert code == 1
+    assert "cut short" in out
+
+
+def test_the_subjects_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tally(capsys, "suite", "subjects")[1].split() == [
+        "tallystick", "babelqueue", "go", "node", "java",
+    ]  # fmt: skip
+    assert json.loads(tally(capsys, "suite", "subjects", "--json")[1])[0] == "tallystick"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_drawn_on_a_terminal_and_gives_way_to_talk() -> None:
+    stream = Terminal()
+    with Progress(2, "go", stream) as bar:
+        bar.advance()
+        bar.talk(b"building\n")
+        bar.rename("node")
+    text = stream.getvalue()
+    assert "1/2 node" in text
+    assert "building\n" in text
+    assert text.endswith("\r\x1b[K")
+
+
+def test_nothing_is_drawn_where_nobody_watches() -> None:
+    stream = io.StringIO()
+    with Progress(2, "go", stream) as bar:
+        bar.advance()
+        bar.talk(b"building\n")
+    assert stream.getvalue() == "building\n"
+
+
+def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
+    program = "import sys; from tallystick.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "suite", "run", "--cases", own]
+    told = [*command, "--subject", liar("says-pid-and-hangs")]
+    with subprocess.Popen(told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as tally_run:
+        assert tally_run.stderr is not None
+        pid = int(tally_run.stderr.readline())
+        tally_run.terminate()
+        assert tally_run.wait(60) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_the_proof_shows_the_scoreboard_and_exits_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = tmp_path / "journal"
+    told = ["prove", "--subject", "tallystick", "--subject", liar("start-dies")]
+    code, out, _ = tally(capsys, *told, "--journal", str(journal))
+    assert code == 0
+    assert out.rstrip().endswith("tallystick conforms")
+    assert "not run" in out
+    assert tally(capsys, "journal", "show", str(journal))[0] == 0
+    code, out, _ = tally(capsys, *told, "--json")
+    proof = json.loads(out)
+    ours = proof["subjects"]["tallystick"]
+    assert (code, proof["conforms"]) == (0, True)
+    assert ours["identical"] == ours["byte_vectors"] >= 150
+    assert list(proof["missing"]) == [liar("start-dies")]
+
+
+def test_the_proof_fails_without_tallystick(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = tally(capsys, "prove", "--subject", liar("start-dies"))
+    assert code == 1
+    assert "does NOT conform" in out
+
+
+def test_the_standard_is_listed_and_the_public_suite_is_pointed_at(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = tally(capsys, "suite", "list")
+    assert code == 0
+    assert "standard/bytes/numbers/one-point-zero" in out.splitlines()
+    assert "public/**" in err
