@@ -82,9 +82,12 @@ def from_neutral(neutral: Any) -> Event:
 def value_from_neutral(name: str, value: Any) -> Any:
     """Read a value with its type."""
     for kind in Kind if isinstance(value, dict) and len(value) == 1 else ():
-        content: Any = value.get(kind.value)
-        if type(content) is _NATIVE.get(kind, str):
-            return content if kind in _NATIVE else parse(kind, content)
+        content = value.get(kind.value)
+        if kind in _NATIVE:
+            if type(content) is _NATIVE[kind]:
+                return content
+        elif isinstance(content, str):
+            return parse(kind, content)
     fault = f'{name}: an extension is written as {{"type": value}}'
     raise Refused(fault, code="bad_neutral", pointer=f"/extensions/{name}")
 
