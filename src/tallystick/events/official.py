@@ -84,7 +84,7 @@ def _case(
     }
     expect: dict[str, Any]
     if test_type.startswith("Invalid"):
-        expect = {"rejected": True}
+        expect = {"rejected": {}}
     elif sample is None:
         expect = {"parsed": True}
     elif batch:
