@@ -41,6 +41,7 @@ PASSES: list[tuple[str, Any, dict[str, Any]]] = [
     ("types", {"/h/x": "long"}, {"types": {"/h/x": "long", "/h/y": "text"}}),
     ("types", {"/h/x": "long"}, {}),
     ("bytes", {"bytes_base64": b64("x")}, {"bytes_base64": b64("x")}),
+    ("matches", {"bytes_base64": "x[0-9]+"}, {"bytes_base64": b64("x12")}),
     ("json", {"data_base64": {"a": 1.5}}, {"data_base64": b64('{ "a": 1.50 }')}),
     (
         "json_contains",
@@ -76,6 +77,8 @@ FAILS: list[tuple[str, Any, dict[str, Any]]] = [
     ("types", {"/h/x": "long"}, {"types": {}}),
     ("types", {"/h/x": "long"}, {"types": []}),
     ("bytes", {"bytes_base64": b64("x")}, {"bytes_base64": b64("x ")}),
+    ("matches", {"bytes_base64": "x[0-9]+"}, {"bytes_base64": b64("x12 ")}),
+    ("matches", {"bytes_base64": "x[0-9]+"}, {}),
     ("bytes", {"bytes_base64": b64("x")}, {"bytes_base64": "eA"}),
     ("bytes", {"bytes_base64": b64("x")}, {"bytes_base64": 5}),
     ("bytes", {"bytes_base64": b64("x")}, {}),

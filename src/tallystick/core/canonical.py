@@ -80,6 +80,7 @@ _LONE_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _SHORT_ESCAPES: Final = {
     '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t",
 }  # fmt: skip
+_BEYOND_DOUBLES: Final = 2**1024 - 2**970  # what rounds to infinity
 _PLAIN_DIGITS_BITS: Final = 13_000  # below 4,300 digits, where str(int) is still allowed
 
 
@@ -314,6 +315,13 @@ def _scalar_text(value: Any, trail: Trail) -> str:
         case str():
             return _checked_string(value, trail)
         case int():
+            if trail[:1] == _DATA and abs(value) >= _BEYOND_DOUBLES:
+                raise Refused(
+                    "an integer beyond the range of a double",
+                    code="number_out_of_range",
+                    pointer=pointer_to(trail),
+                    hint="Inside data every number must fit a double; write it as a string.",
+                )
             return integer_text(value)
         case float():
             if not isfinite(value):

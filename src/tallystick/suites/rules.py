@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.verdict import Difference
@@ -112,6 +113,14 @@ def exact_bytes(want: dict[str, str], result: Result) -> Iterator[Difference]:
     """Ask for these bytes (base64) under these names, byte for byte."""
     for name, text in want.items():
         yield from _same_bytes(f"/{name}", base64.b64decode(text), _bytes(result, name))
+
+
+def matches(want: dict[str, str], result: Result) -> Iterator[Difference]:
+    """Ask that the text carried under each name matches a pattern as a whole."""
+    for name, pattern in want.items():
+        text = _bytes(result, name).decode("utf-8", "backslashreplace")
+        if not re.fullmatch(pattern, text):
+            yield Difference(f"/{name}", f"a match of {pattern}", text)
 
 
 def json_texts(want: dict[str, Any], result: Result) -> Iterator[Difference]:
@@ -244,6 +253,7 @@ RULES: Final[dict[str, Callable[[Any, Result], Iterable[Difference]]]] = {
     "nowhere": nowhere,
     "types": types,
     "bytes": exact_bytes,
+    "matches": matches,
     "json": json_texts,
     "json_contains": json_contains,
     "document": document,

@@ -52,6 +52,9 @@ export const folding = {
   description: 'Folding. `urn` is an alias of `job` and is never written; forbidden members are dropped.',
   vectors: [
     turns('urn-only', ALIAS, message({ job: null, more: `"urn":${valid}` }), message()),
+    turns('urn-only-with-a-dead-letter', ALIAS, message({ job: null, attempts: '3', block: DEAD_LETTER, more: `"urn":${valid}` }), message({ attempts: '3', block: DEAD_LETTER })),
+    turns('urn-only-with-nulls', ALIAS, message({ job: null, trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null', more: `"urn":${valid}` }), message({ trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null' })),
+    turns('urn-only-with-an-escaped-name', ALIAS, message({ job: null, more: `"\\u0075rn":${valid}` }), message()),
     turns('urn-first', ALIAS, `{"urn":${valid},${message({ job: null }).slice(1)}`, message()),
     turns('job-wins', ALIAS, withUrn(valid, other), message()),
     turns('job-wins-over-the-same-urn', ALIAS, withUrn(valid, valid), message()),

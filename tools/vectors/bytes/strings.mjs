@@ -8,6 +8,8 @@ const toMinimal = (name, token) => turns(name, 'canonical/strings-minimal', data
 const kept = (name, text) => same(name, 'canonical/strings-minimal', data(`"${text}"`));
 const lone = (name, input, pointer, clause = 'canonical/surrogates') => rejected(name, clause, input, 'lone_surrogate', pointer);
 
+const EVERY = escapes(String.fromCharCode(...Array.from({ length: 128 }, (_, code) => code)));
+
 const RAW = [
   ['del', '\u007f'], ['u0080', '\u0080'], ['next-line', '\u0085'], ['no-break-space', '\u00a0'], ['soft-hyphen', '\u00ad'], ['e-acute', '\u00e9'],
   ['e-and-combining-acute', 'e\u0301'], ['u07ff', '\u07ff'], ['u0800', '\u0800'], ['zero-width-joiner', 'a\u200db'], ['right-to-left-override', '\u202eabc'],
@@ -32,7 +34,10 @@ export default {
     ...Array.from({ length: 32 }, (_, code) => toMinimal(`control-u${hex(code)}`, `"\\u${hex(code)}"`)),
     ...RAW.map(([name, text]) => kept(`raw-${name}`, text)),
     ...TOKENS.map(([name, token]) => toMinimal(name, token)),
-    toMinimal('every-ascii-as-escapes', `"${escapes(String.fromCharCode(...Array.from({ length: 128 }, (_, code) => code)))}"`),
+    toMinimal('every-ascii-as-escapes', `"${EVERY}"`),
+    ...RAW.map(([name, text]) => same(`extension-${name}`, 'canonical/strings-minimal', message({ more: `"x":["${text}",{"${text}":1}]` }))),
+    ...TOKENS.map(([name, token]) => turns(`extension-${name}`, 'canonical/strings-minimal', message({ more: `"x":{"y":${token}}` }), message({ more: `"x":{"y":${JSON.stringify(JSON.parse(token))}}` }))),
+    turns('extension-every-ascii-as-escapes', 'canonical/strings-minimal', message({ more: `"x":"${EVERY}"` }), message({ more: `"x":${JSON.stringify(JSON.parse(`"${EVERY}"`))}` })),
     turns('escapes-in-a-key', 'canonical/strings-minimal', message({ data: '{"\\u0061\\/\\u000a":1}' }), message({ data: '{"a/\\n":1}' })),
     turns('escapes-in-job', 'canonical/strings-minimal', message({ job: '"urn:\\u0062abel:x"' }), message({ job: '"urn:babel:x"' })),
     turns('escapes-in-trace-id', 'canonical/strings-minimal', message({ trace: '"t\\/1"' }), message({ trace: '"t/1"' })),

@@ -24,6 +24,7 @@ export const clauses = {
   'envelope/job-type': 'A job that is not a string is ignored with a warning.',
   'envelope/blank': 'Blank means: nothing but the six ASCII white-space characters.',
   'envelope/trim': 'A maker trims the URN and the trace_id of ASCII white space; a reader never trims.',
+  'envelope/trace': 'A maker keeps the trace_id it was given and makes a new one when that is blank.',
   'envelope/lang-open': 'An unknown lang is accepted and kept.',
   'envelope/not-checked': 'A consumer does not check URN syntax, UUIDs, lang, queue, created_at or the sign of attempts.',
   'envelope/accepts-version': 'A consumer accepts schema_version 1 and nothing else.',

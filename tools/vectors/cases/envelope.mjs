@@ -114,6 +114,24 @@ export const extension_write = {
   ],
 };
 
+const UUID4 = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
+const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const pattern = ({ trace = UUID4, data = '{"n":1}', queue = 'q', metaMore = '', more = '' } = {}) =>
+  `\\{"job":"urn:acme:a","trace_id":"${trace}","data":${literal(data)},"meta":\\{"id":"${UUID4}","queue":"${queue}","lang":"[a-z]+","schema_version":1,"created_at":[0-9]{13}${literal(metaMore)}\\},"attempts":0${literal(more)}\\}`;
+const writes = (name, clause, given, parts) => ({ name, clause, given: { urn: 'urn:acme:a', queue: 'q', data_text: '{"n":1}', ...given }, expect: { matches: { bytes_base64: pattern(parts) } } });
+const refuses = (name, clause, given, code, pointer) => ({ name, clause, given: { urn: 'urn:acme:a', queue: 'q', data_text: '{"n":1}', ...given }, expect: { rejected: { code, pointer } } });
+
+export const make = {
+  description: 'A new message is canonical, counts 0 attempts, has a fresh UUID, and a trace_id: the one given, else a fresh one. What could not be read again is refused.',
+  operation: 'make',
+  cases: [
+    writes('plain', 'envelope/shape', {}), writes('other-queue', 'envelope/shape', { queue: 'other' }, { queue: 'other' }), writes('trace-given', 'envelope/trace', { trace_id: 't-1' }, { trace: 't-1' }), writes('trace-empty', 'envelope/trace', { trace_id: '' }), writes('trace-blank', 'envelope/trace', { trace_id: ' \t\n\u000b\f\r' }), writes('trace-no-break-space', 'envelope/trace', { trace_id: '\u00a0' }, { trace: '\u00a0' }),
+    writes('data-empty', 'envelope/data-object', { data_text: '{}' }, { data: '{}' }), writes('data-sorted', 'canonical/key-order', { data_text: '{"b":1,"a":{"z":1,"😀":2,"ﬁ":3}}' }, { data: '{"a":{"z":1,"😀":2,"ﬁ":3},"b":1}' }), writes('data-numbers', 'canonical/numbers-shortest', { data_text: '{"a":1.0,"b":1E2,"c":1e21,"d":1e-7,"e":-0.0}' }, { data: '{"a":1,"b":100,"c":1e+21,"d":1e-7,"e":0}' }), writes('data-integers', 'canonical/integers-exact', { data_text: '{"a":9007199254740993,"b":18446744073709551617}' }, { data: '{"a":9007199254740993,"b":18446744073709551617}' }), writes('data-strings', 'canonical/strings-minimal', { data_text: '{"s":"\\u00e9\\/\\u001f\\u2028"}' }, { data: '{"s":"é/\\u001f\u2028"}' }), writes('data-null', 'canonical/absent-is-not-null', { data_text: '{"a":null}' }, { data: '{"a":null}' }),
+    writes('meta-extensions-sorted', 'canonical/member-order', { meta_text: '{"zone":1,"ext":{"b":1,"a":2}}' }, { metaMore: ',"ext":{"a":2,"b":1},"zone":1' }), writes('top-extensions-sorted', 'canonical/member-order', { extras_top_text: '{"z":1.50,"a":[]}' }, { more: ',"a":[],"z":1.5' }),
+    refuses('data-1e400', 'canonical/finite', { data_text: '{"v":1e400}' }), refuses('data-400-digits', 'envelope/data-finite', { data_text: `{"v":1${'0'.repeat(400)}}` }), refuses('meta-1e400', 'canonical/finite', { meta_text: '{"v":1e400}' }), refuses('top-1e400', 'canonical/finite', { extras_top_text: '{"v":-1e400}' }), refuses('data-lone-surrogate', 'canonical/surrogates', { data_text: '{"v":"\\ud800"}' }), refuses('data-lone-surrogate-key', 'canonical/surrogates', { data_text: '{"\\udfff":1}' }), refuses('meta-lone-surrogate', 'canonical/surrogates', { meta_text: '{"v":"\\ud800"}' }), refuses('top-lone-surrogate', 'canonical/surrogates', { extras_top_text: '{"v":"\\ud800"}' }),
+  ],
+};
+
 const SPACES = { space: ' ', tab: '\t', lf: '\n', vt: '\u000b', ff: '\f', cr: '\r' };
 const LETTERS = { nbsp: '\u00a0', 'next-line': '\u0085', emsp: '\u2003', 'line-separator': '\u2028', ideographic: '\u3000', bom: '\ufeff', 'zero-width': '\u200b', 'mongolian-vowel': '\u180e', 'unit-separator': '\u001f' };
 const T = 'envelope/trim';

@@ -21,7 +21,7 @@ export function manifest(bytes) {
     bytes: { description: 'The canonical bytes of a message, or its rejection. The vectors stand in the files of each theme.', ...vectors(bytes) },
     cases,
     roundtrip: envelope.roundtrip, data_shape: envelope.data_shape, forbidden_keys: envelope.forbidden_keys, encode_reject: envelope.encode_reject, extension_write: envelope.extension_write, trim: envelope.trim, job_type: envelope.job_type,
-    identity_verdict, poison_dlq: records.poison_dlq, retry_bytes: records.retry_bytes, dead_letter_bytes: records.dead_letter_bytes, redrive_bytes: records.redrive_bytes,
+    make: envelope.make, identity_verdict, poison_dlq: records.poison_dlq, retry_bytes: records.retry_bytes, dead_letter_bytes: records.dead_letter_bytes, redrive_bytes: records.redrive_bytes,
     idempotency: rules.idempotency, payload_schema: rules.payload_schema, payload_schema_unicode: rules.payload_schema_unicode, payload_violation: rules.payload_violation, retry_backoff: rules.retry_backoff,
   };
   const scoped = {
