@@ -19,11 +19,13 @@ from typing import Any, Final
 from tallystick.core.errors import Refused, Rejected, Unavailable
 from tallystick.core.verdict import Case, Difference
 from tallystick.events.equality import differences
+from tallystick.events.event import CORE
 from tallystick.events.formats import find_format
 from tallystick.events.formats.protobuf_format import message_class
 from tallystick.events.formats.xml_tree import cut_out, parse_xml
 from tallystick.events.golden import BATCHES, EVENTS
 from tallystick.events.neutral import from_neutral, to_neutral
+from tallystick.events.payload import ABSENT
 from tallystick.events.subject import extensions_given
 from tallystick.events.values import read_base64, write_base64
 
@@ -165,10 +167,14 @@ def _compare(want: Any, have: Any, pointer: str) -> Iterator[Difference]:
         yield Difference(pointer, want, f"no event in the neutral form: {error}")
         return
     for each in differences(from_neutral(want), found):
-        yield Difference(f"{pointer}{each.pointer}", _plain(each.expected), _plain(each.found))
+        expected, have = (_plain(each.pointer, side) for side in (each.expected, each.found))
+        yield Difference(f"{pointer}{each.pointer}", expected, have)
 
 
-def _plain(value: Any) -> Any:
+def _plain(pointer: str, value: Any) -> Any:
+    """Give a value as JSON can say it; what is not there is `...`, and null is only data."""
+    if value is ABSENT or (value is None and pointer != "/data"):
+        return ...
     return f"base64 {write_base64(value)}" if isinstance(value, bytes) else value
 
 
@@ -209,7 +215,10 @@ def _reads_as(want: Any, result: dict[str, Any]) -> Iterator[Difference]:
 
 
 def _json_members(want: dict[str, Any], result: dict[str, Any]) -> Iterator[Difference]:
-    """Ask that the JSON written has exactly these top-level members among those named."""
+    """Ask that the JSON written has these top-level members, and not those said to be absent.
+
+    An attribute that is unset may be written as null (JSON format, 2.2).
+    """
     try:
         document = json.loads(read_base64(str(result.get("bytes_base64", ""))))
     except (Refused, ValueError) as error:
@@ -217,8 +226,9 @@ def _json_members(want: dict[str, Any], result: dict[str, Any]) -> Iterator[Diff
         return
     for name, value in want.items():
         have = document.get(name, ...) if isinstance(document, dict) else ...
+        unset = have is ... or (have is None and name in CORE)
         if (
-            (have is ...)
+            unset
             if value == {"absent": True}
             else json.dumps(have, default=str) == json.dumps(value)
         ):
