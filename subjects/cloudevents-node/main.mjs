@@ -3,7 +3,6 @@
 // A rejection is a ValidationError, or `validate` answering false; anything else thrown is an error.
 
 import { createRequire } from "node:module";
-import readline from "node:readline";
 import { CloudEvent, HTTP, ValidationError } from "cloudevents";
 import { fromNeutral, isRounded, toNeutral } from "./neutral.mjs";
 
@@ -62,8 +61,16 @@ function answer({ id, operation, given }) {
   }
 }
 
-for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: 0 })) {
-  const request = JSON.parse(line);
-  if (request.op === "stop") break;
-  process.stdout.write(`${JSON.stringify(request.op === "run" ? answer(request) : identity)}\n`);
+let rest = [];
+for await (const chunk of process.stdin) {
+  let from = 0;
+  for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+    const request = JSON.parse(Buffer.concat([...rest, chunk.subarray(from, end)]).toString());
+    rest = [];
+    from = end + 1;
+    if (request.op === "stop") process.exit(0);
+    const reply = request.op === "run" ? answer(request) : identity;
+    process.stdout.write(`${JSON.stringify(reply)}\n`);
+  }
+  rest.push(chunk.subarray(from));
 }
