@@ -37,8 +37,10 @@ def test_the_quick_way_agrees_with_the_full_one(
     spaced = json.dumps(json.loads(write(event)), indent=indent, ensure_ascii=ascii_only).encode()
     for text in (write(event), spaced):
         full = json_format._read_fully(text, NONE)
-        assert read(text) == full
-        assert read(text) == full  # once more, with the extension names learned
+        for _ in range(4):  # first in full, then with names learned, then with the shape learned
+            found = read(text)
+            assert write(found) == write(full)
+            assert found == full
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,36 @@ def test_a_fault_names_the_attribute_and_the_byte(more: str, pointer: str, at: s
 def test_what_is_no_event_is_rejected(text: bytes) -> None:
     with pytest.raises(Rejected):
         read(text)
+
+
+def test_a_learned_shape_lets_nothing_through() -> None:
+    good = body('"time":"2018-04-05T17:31:00.123456Z","shaped":"a","data":{"a":1}')
+    for _ in range(5):
+        assert read(good).extensions == {"shaped": "a"}
+    for old, new in (
+        (b"05T17:31", b"31T17:31"), (b"00.123456Z", b"00.123456"), (b"Z", b"+25:00"),
+        (b'"a"}', b'"a","shaped":"b"}'), (b'"shaped":"a"', b'"shaped":1.5'), (b'"1"', b'""'),
+        (b'"shaped":"a"', b'"shaped":"\\u0007"'), (b"/s", b"a b"), (b"/s", b"<"), (b"1.0", b"0.3"),
+        (b'"shaped":"a"', b'"shaped":2147483648'), (b'"a":1}', b'"a":NaN}'),
+        (b'"shaped"', b'"Shaped"'), (b'"shaped":"a"', b'"shaped":"\x7f"'),
+        (b'"data":{"a":1}', b'"data":{"a":1},"data_base64":"AA=="'),
+    ):  # fmt: skip
+        wrong = good.replace(old, new, 1) if old != b'"a"}' else good[:-1] + b',"shaped":"b"}'
+        assert wrong != good
+        with pytest.raises(Rejected):
+            read(wrong)
+        assert write(read(good)) == good
+    odd = body('"class":"a","1st":2,"held":true,"members":"b","byname":"c"')
+    for _ in range(5):
+        event = read(odd)
+        assert write(event) == odd
+        assert event.extensions == {
+            "class": "a", "1st": 2, "held": True, "members": "b", "byname": "c",
+        }  # fmt: skip
+    milliseconds = good.replace(b".123456Z", b".123Z")
+    for _ in range(5):
+        assert write(read(milliseconds)) == milliseconds
+        assert str(read(milliseconds).time) == "2018-04-05T17:31:00.123Z"
 
 
 def test_null_is_unset_for_attributes_and_a_value_for_data() -> None:

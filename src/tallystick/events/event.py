@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from tallystick.core.errors import Refused
 from tallystick.events.extensions import NONE, Extensions, fit
@@ -45,6 +46,7 @@ __all__ = [
     "REQUIRED",
     "SPEC_VERSION",
     "Event",
+    "Held",
     "check_attributes",
     "make",
     "make_of",
@@ -68,21 +70,37 @@ CORE: Final[Mapping[str, Kind]] = MappingProxyType(
 """The attributes that the specification names, in the order in which they are written."""
 
 
+class Held:
+    """Members that a reader holds in a form of its own, until someone looks at them."""
+
+    __slots__ = ()
+
+    def by_name(self) -> dict[str, Any]:
+        """Give the members by name."""
+        raise NotImplementedError
+
+
 class Event(Struct, frozen=True, eq=False, gc=False):
-    """One CloudEvent, made by `make` or by a format's reader, which judge what they put in.
+    """One CloudEvent, made by `make` or by a format's reader, which judge what they put in."""
 
-    One mapping holds everything: attributes by name (core ones as their text) and the data under
-    `data`, a name that no attribute may have. Do not alter it: an event is a value.
-    """
+    held: Any
 
-    members: Mapping[str, Any]
+    @property
+    def members(self) -> Mapping[str, Any]:
+        """Give attributes by name, and the data under `data`, which no attribute may be called.
+
+        Core attributes are plain texts. Do not alter what you are given: an event is a value.
+        """
+        if isinstance(self.held, Held):
+            force_setattr(self, "held", self.held.by_name())
+        return cast("Mapping[str, Any]", self.held)
 
     @property
     def attributes(self) -> dict[str, Value]:
         """Give every attribute that is set, by name."""
         given = {name: value for name, value in self.members.items() if name != "data"}
-        if "time" in given:
-            given["time"] = str.__new__(Timestamp, given["time"])
+        if self.time is not None:
+            given["time"] = self.time
         return given
 
     @property

@@ -4,17 +4,15 @@ Rules (JSON format 1.0): attributes are top-level members, each at most once; nu
 an Integer has no fraction and no exponent; `data` holds a JSON value or, under any other content
 type, a string; `data_base64` holds octets; the two exclude each other; `data: null` is data.
 
-The quick way is a typed C decoder. It knows the core attributes and the extension names met so
-far, so what it does not know it drops; a body that encodes back to itself therefore lost nothing:
-no unknown member, no duplicate, no escaped character. Every other body is read by `_read_fully`,
-which is the rule, and names the attribute and the byte where it is broken.
+`json_quick` reads what it can be sure of. Every other body is read here in full, which is the rule,
+and a fault names the attribute and the byte where it stands.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Final, Literal, NoReturn, NotRequired, TypedDict, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NoReturn
 
 import msgspec
 import orjson
@@ -24,131 +22,30 @@ from tallystick.core.errors import Refused, Rejected
 from tallystick.core.scan import Member, load, scan
 from tallystick.events.event import Event, make_of
 from tallystick.events.extensions import NONE, Extensions
-from tallystick.events.grammar import is_uri, is_uri_reference, parse_media_type
+from tallystick.events.formats.json_quick import encode_shape, learn, read_shape, read_typed
 from tallystick.events.payload import ABSENT, json_octets
-from tallystick.events.timestamp import is_timestamp
-from tallystick.events.values import Kind, read_base64, string_fault, write_base64
+from tallystick.events.values import Kind, read_base64, write_base64
 
 __all__ = ["BATCH_MEDIA_TYPE", "MEDIA_TYPE", "read", "read_batch", "write", "write_batch"]
 
 MEDIA_TYPE: Final = "application/cloudevents+json"
 BATCH_MEDIA_TYPE: Final = "application/cloudevents-batch+json"
 
-_MOST_NAMES: Final = 256
-_QUOTE, _BACKSLASH = 34, 92
-_Text = Annotated[str, msgspec.Meta(min_length=1)]
-_Int32 = Annotated[int, msgspec.Meta(ge=-0x80000000, le=0x7FFFFFFF)]
-_QUICK_FAULTS: Final = (
-    msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, ValueError,
-)  # fmt: skip
-_MOST_REFERENCES: Final = 4096
-_JSON_TYPES: Final = (None, "application/json")
+_FAULTS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 _SPELLED: Final = frozenset({Kind.BINARY, Kind.URI, Kind.URI_REFERENCE, Kind.TIMESTAMP})
 _NO_VALUES: Final[dict[type, str]] = {float: "a fraction", dict: "an object", list: "an array"}
 _dumps: Final = orjson.dumps
 
 
-def _typed_decoder(names: Iterable[str]) -> Callable[[bytes], dict[str, Any]]:
-    """Make a C decoder that checks the types of core attributes and of these extensions."""
-    members: dict[str, Any] = {
-        "specversion": Literal["1.0"],
-        "id": _Text,
-        "source": _Text,
-        "type": _Text,
-        "datacontenttype": NotRequired[_Text],
-        "dataschema": NotRequired[_Text],
-        "subject": NotRequired[_Text],
-        "time": NotRequired[_Text],
-        "data": NotRequired[Any],
-        **dict.fromkeys(names, NotRequired[str | _Int32 | bool]),
-    }
-    shape: Any = TypedDict("shape", members)  # type: ignore[misc]
-    return cast("Callable[[bytes], dict[str, Any]]", msgspec.json.Decoder(shape).decode)
-
-
-_met: dict[str, None] = {}
-_references: set[str] = set()
-_decode = _typed_decoder(_met)
-
-
-def _learn(event: Event) -> None:
-    """Let the quick decoder know the extension names of a good event, up to a bound."""
-    global _decode  # noqa: PLW0603 (a cache of one decoder)
-    new = [name for name in event.extensions if name not in _met]
-    if new and len(_met) + len(new) <= _MOST_NAMES and all(len(name) <= 64 for name in new):
-        _met.update(dict.fromkeys(new))
-        _decode = _typed_decoder(_met)
-
-
 def read(body: bytes, known: Extensions = NONE) -> Event:
     """Read one event, or raise `Rejected` with the attribute's pointer and the byte offset."""
-    try:
-        members = _decode(body)
-        if (
-            (_dumps(members) == body or _all_kept(members, body))
-            and ((body.isascii() and 92 not in body and 127 not in body) or _strings_hold(members))
-            and (members["source"] in _references or _remembered(members["source"]))
-            and ("time" not in members or is_timestamp(members["time"]))
-            and ("dataschema" not in members or is_uri(members["dataschema"]))
-        ):
-            content_type = members.get("datacontenttype")
-            if (content_type in _JSON_TYPES or _data_fits(content_type, members)) and (
-                not known or known.keys().isdisjoint(members)
-            ):
-                return Event(members)
-    except _QUICK_FAULTS:
-        pass
+    if not known:
+        event = read_shape(body) or read_typed(body)
+        if event is not None:
+            return event
     event = _read_fully(body, known)
-    _learn(event)
+    learn(event)
     return event
-
-
-def _remembered(source: str) -> bool:
-    """Judge a source, and remember a good one; sources repeat from event to event."""
-    if not is_uri_reference(source):
-        return False
-    if len(source) <= 256:
-        if len(_references) == _MOST_REFERENCES:
-            _references.clear()
-        _references.add(source)
-    return True
-
-
-def _strings_hold(members: dict[str, Any]) -> bool:
-    return not any(
-        string_fault(value)
-        for name, value in members.items()
-        if type(value) is str and name != "data"
-    )
-
-
-def _data_fits(content_type: str | None, members: dict[str, Any]) -> bool:
-    media = parse_media_type(content_type or "")
-    return media is not None and (
-        media.is_json or "data" not in members or type(members["data"]) is str
-    )
-
-
-def _all_kept(members: dict[str, Any], body: bytes) -> bool:
-    """Tell whether the decoder dropped nothing: each string of the body is in the members.
-
-    Without a backslash every quote is the edge of a string, and no member goes without a name.
-    """
-    if _BACKSLASH in body:
-        return False
-    strings = 0
-    work: list[Any] = [members]
-    while work:
-        value = work.pop()
-        kind = type(value)
-        if kind is dict:
-            strings += len(value)
-            work.extend(value.values())
-        elif kind is list:
-            work.extend(value)
-        elif kind is str:
-            strings += 1
-    return body.count(_QUOTE) == 2 * strings
 
 
 def _read_fully(body: bytes, known: Extensions) -> Event:
@@ -157,7 +54,7 @@ def _read_fully(body: bytes, known: Extensions) -> Event:
         given = msgspec.json.decode(body)
         if type(given) is not dict or len(json.loads(body, object_pairs_hook=list)) != len(given):
             _members(body)
-    except _QUICK_FAULTS:
+    except _FAULTS:
         _members(body)
         given = load(body)
     try:
@@ -230,15 +127,16 @@ def read_batch(body: bytes, known: Extensions = NONE) -> tuple[Event, ...]:
 
 def write(event: Event) -> bytes:
     """Write one event as compact UTF-8; attributes in their own order, then the data."""
-    members = event.members
+    members = event.held
+    if type(members) is not dict:
+        return encode_shape(members)
     if isinstance(members.get("data"), bytes):
         members = dict(members)
         members["data_base64"] = members.pop("data")
     try:
-        body = _dumps(members, _octets_as_text)
+        return _dumps(members, _octets_as_text)
     except TypeError:
         return _write_exact(members)
-    return _write_exact(members) if b"null" in body else body
 
 
 def _octets_as_text(value: Any) -> str:
@@ -248,7 +146,7 @@ def _octets_as_text(value: Any) -> str:
 
 
 def _write_exact(members: Mapping[str, Any]) -> bytes:
-    """Write what the quick encoder cannot, or may have written as null: long integers, NaN."""
+    """Write what the quick encoder cannot: long integers."""
     flat = {
         name: write_base64(value) if isinstance(value, bytes) else value
         for name, value in members.items()
