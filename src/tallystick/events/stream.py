@@ -20,9 +20,8 @@ from tallystick.events.reject import inside
 __all__ = ["read_json_batch", "write_json_batch"]
 
 _SPACE: Final = b" \t\n\r"
-_MARK: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|"|[{}\[\],]', re.DOTALL)
-_OPENERS: Final = b"{["
-_CLOSERS: Final = b"}]"
+_MARK: Final = re.compile(rb'["{}\[\],]').search
+_INSIDE_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL).match
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -44,55 +43,77 @@ def write_json_batch(events: Iterable[Event]) -> Iterator[bytes]:
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Cut the outermost array into its items, each with its offset."""
-    source = iter(chunks)
-    buffer = b""
-    base = 0  # the offset of the buffer's first byte
-    begun = closed = False
-    start = look = depth = count = 0
-    for chunk in source:
+    """Cut the outermost array into its items, each with its offset; no byte is looked at twice."""
+    buffer = bytearray()
+    base = 0  # the offset of the buffer's first byte, where the item being read begins
+    look = depth = count = 0
+    begun = closed = in_string = False
+    for chunk in chunks:
         buffer += chunk
-        if len(buffer) - start > MAX_BYTES:
-            raise _rejected(f"an event of more than {MAX_BYTES} bytes", "too_large", base + start)
+        if len(buffer) > MAX_BYTES:
+            raise _rejected(f"an event of more than {MAX_BYTES} bytes", "too_large", base)
         if not begun:
-            text = buffer.lstrip(_SPACE)
-            if not text:
+            begun = _begin(buffer, base)
+            space = len(buffer) - len(buffer.lstrip(_SPACE)) + begun
+            base += space
+            del buffer[:space]
+            if not begun:
                 continue
-            start = look = len(buffer) - len(text) + 1
-            if text[:1] != b"[":
-                fault = "starts with a byte order mark" if text.startswith(_BOM) else "no array"
-                raise _rejected(f"not a JSON batch: {fault}", "not_an_array", base + start - 1)
-            begun = True
         while not closed:
-            mark = _MARK.search(buffer, look)
-            if mark is None or mark[0] == b'"':
-                look = mark.start() if mark else len(buffer)
+            if in_string:
+                look = _end(_INSIDE_STRING(buffer, look), look)
+                if look == len(buffer) or buffer[look] != ord('"'):
+                    break  # the string goes on in the next chunk
+                look, in_string = look + 1, False
+            at = _start(_MARK(buffer, look), len(buffer))
+            look = min(at + 1, len(buffer))
+            if at == len(buffer):
                 break
-            look = mark.end()
-            byte = mark[0]
-            if byte in _OPENERS:
+            byte = chr(buffer[at])
+            if byte == '"':
+                in_string = True
+            elif byte in "{[":
                 depth += 1
-            elif byte in _CLOSERS and depth:
+            elif depth and byte in "}]":
                 depth -= 1
-            elif byte in (b",", b"]") and not depth:
-                piece = buffer[start : mark.start()]
-                blank = not piece.strip(_SPACE)
-                closed = byte == b"]"
-                if not (blank and closed and count == 0):
-                    yield base + start, piece
+            elif not depth and byte in ",]":
+                closed = byte == "]"
+                piece = bytes(buffer[:at])
+                if piece.strip(_SPACE) or not closed or count:
+                    yield base, piece
                 count += 1
-                start = look
-            elif byte == b"}":
-                raise _rejected("not JSON: a } without its {", "not_json", base + mark.start())
+                del buffer[:look]
+                base, look = base + look, 0
+            elif byte == "}":
+                raise _rejected("not JSON: a } without its {", "not_json", base + at)
         if closed:
-            rest = buffer[start:].lstrip(_SPACE)
+            rest = buffer.lstrip(_SPACE)
             if rest:
                 place = base + len(buffer) - len(rest)
                 raise _rejected("something follows the batch", "trailing_data", place)
-        buffer, base, look, start = buffer[start:], base + start, look - start, 0
+            base, buffer = base + len(buffer), bytearray()
     if not closed:
         fault = "ends inside the batch" if begun else "empty"
         raise _rejected(fault, "truncated" if begun else "empty", base + len(buffer))
+
+
+def _begin(buffer: bytearray, base: int) -> bool:
+    """Tell whether the array has begun; what begins otherwise is no batch."""
+    text = buffer.lstrip(_SPACE)
+    if text and not text.startswith(b"["):
+        fault = "starts with a byte order mark" if text.startswith(_BOM) else "no array"
+        place = base + len(buffer) - len(text)
+        raise _rejected(f"not a JSON batch: {fault}", "not_an_array", place)
+    return bool(text)
+
+
+def _start(match: re.Match[bytes] | None, otherwise: int) -> int:
+    """Give a place without the match, which would hold the buffer."""
+    return match.start() if match else otherwise
+
+
+def _end(match: re.Match[bytes] | None, otherwise: int) -> int:
+    return match.end() if match else otherwise
 
 
 def _rejected(fault: str, code: str, offset: int) -> Rejected:
