@@ -85,3 +85,12 @@ def test_the_data_imports_nothing_of_tallystick() -> None:
     source = Path(standard.__file__).read_text(encoding="utf-8")
     assert "tallystick." not in source
     assert "from tallystick" not in source
+
+
+def test_the_reference_page_is_written_from_the_data() -> None:
+    node = shutil.which("node")
+    assert node, "node is needed to write the reference again: install Node.js 20 or newer"
+    script = ROOT / "tools/vectors/reference.mjs"
+    done = subprocess.run([node, str(script)], check=True, timeout=120, capture_output=True)
+    page = ROOT / "docs/reference/standard.md"
+    assert done.stdout == page.read_bytes(), f"node {script.name} > {page.name} writes it again"

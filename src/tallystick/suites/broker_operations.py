@@ -84,7 +84,9 @@ def gate(given: Given) -> Result:
     value = given["value"]
     if given.get("value_type") == "double":
         value = float(value)
-    if isinstance(value, str) and carrier.type != "integer":
+    if given.get("value_type") == "bytes":
+        value = value.encode()
+    elif isinstance(value, str) and carrier.type != "integer":
         value = TYPES[carrier.type].write(value)
     return {"decode": bindings.gate_frame(binding, {rule.section: {rule.key: value}})}
 

@@ -6,13 +6,13 @@ pass through: the subject turns them into a rejection.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core import envelope as envelopes
 from tallystick.core import splice
+from tallystick.core.canonical import canonical_exact
 from tallystick.core.errors import Refused
 from tallystick.events.subject import EVENT_OPERATIONS
 from tallystick.runtime.idempotency import effects
@@ -32,7 +32,7 @@ Result = dict[str, Any]
 
 
 def _json(value: Any) -> str:
-    return to_text(json.dumps(value, separators=(",", ":")).encode())
+    return to_text(canonical_exact(value))
 
 
 def _value(given: Given, member: str) -> Any:

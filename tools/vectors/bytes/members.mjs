@@ -38,6 +38,8 @@ export const order = {
     same('empty-name-is-an-extension', ORDER, message({ more: '"":0' })),
     same('numbers-as-names', ORDER, message({ more: '"0":1,"10":2,"9":3' })),
     same('extension-of-every-kind', ORDER, message({ more: '"a":null,"b":true,"c":false,"d":"","e":[],"f":{},"g":0' })),
+    turns('dead-letter-inside-meta-is-plain', ORDER, message({ meta: meta({}, '"dead_letter":{"reason":1,"lang":2}') }), message({ meta: meta({}, '"dead_letter":{"lang":2,"reason":1}') })),
+    turns('meta-inside-the-dead-letter-is-plain', ORDER, message({ block: '{"reason":"failed","meta":{"queue":1,"lang":2,"id":3}}' }), message({ block: '{"reason":"failed","meta":{"id":3,"lang":2,"queue":1}}' })),
     same('nested-dead-letter-in-data', ORDER, message({ data: '{"dead_letter":{"attempts":"x"}}' })),
   ],
 };
@@ -55,6 +57,8 @@ export const folding = {
     turns('urn-only-with-a-dead-letter', ALIAS, message({ job: null, attempts: '3', block: DEAD_LETTER, more: `"urn":${valid}` }), message({ attempts: '3', block: DEAD_LETTER })),
     turns('urn-only-with-nulls', ALIAS, message({ job: null, trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null', more: `"urn":${valid}` }), message({ trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null' })),
     turns('urn-only-with-an-escaped-name', ALIAS, message({ job: null, more: `"\\u0075rn":${valid}` }), message()),
+    turns('urn-only-with-escapes', ALIAS, message({ job: null, more: '"urn":"urn:\\ud83d\\ude00\\/\\u00e9\\t"' }), message({ job: '"urn:😀/é\\t"' })),
+    turns('urn-only-with-64-bit-bounds', ALIAS, message({ job: null, attempts: '9223372036854775807', meta: meta({ created_at: '-9223372036854775808' }), more: `"urn":${valid}` }), message({ attempts: '9223372036854775807', meta: meta({ created_at: '-9223372036854775808' }) })),
     turns('urn-first', ALIAS, `{"urn":${valid},${message({ job: null }).slice(1)}`, message()),
     turns('job-wins', ALIAS, withUrn(valid, other), message()),
     turns('job-wins-over-the-same-urn', ALIAS, withUrn(valid, valid), message()),

@@ -44,7 +44,10 @@ const made = (name, data, text) => ({ name, clause: 'envelope/data-object', mode
 export const data_shape = {
   description: 'The payload is a JSON object on both ways.',
   cases: [
-    made('empty-object', {}, '{}'), made('empty-containers', { a: {}, b: [] }, '{"a":{},"b":[]}'), made('null-inside', { a: null }, '{"a":null}'), made('numeric-keys', { 0: 'a', 1: 'b' }, '{"0":"a","1":"b"}'),
+    made('empty-object', {}, '{}'),
+    made('empty-containers', { a: {}, b: [] }, '{"a":{},"b":[]}'),
+    made('null-inside', { a: null }, '{"a":null}'),
+    made('numeric-keys', { 0: 'a', 1: 'b' }, '{"0":"a","1":"b"}'),
     made('nested', { a: [{ b: [1, 'x', true] }] }, '{"a":[{"b":[1,"x",true]}]}'),
     ...[['array', '[]'], ['array-of-objects', '[{}]'], ['null', 'null'], ['text', '""'], ['number', '0'], ['true', 'true']].map(([what, data]) => ({ name: `data-${what}-is-not-accepted`, clause: 'envelope/data-object', mode: 'decode', body: message({ data }), valid: false })),
     { name: 'data-absent-is-not-accepted', clause: 'envelope/data-object', mode: 'decode', body: message({ data: null }), valid: false },
@@ -125,10 +128,28 @@ export const make = {
   description: 'A new message is canonical, counts 0 attempts, has a fresh UUID, and a trace_id: the one given, else a fresh one. What could not be read again is refused.',
   operation: 'make',
   cases: [
-    writes('plain', 'envelope/shape', {}), writes('other-queue', 'envelope/shape', { queue: 'other' }, { queue: 'other' }), writes('trace-given', 'envelope/trace', { trace_id: 't-1' }, { trace: 't-1' }), writes('trace-empty', 'envelope/trace', { trace_id: '' }), writes('trace-blank', 'envelope/trace', { trace_id: ' \t\n\u000b\f\r' }), writes('trace-no-break-space', 'envelope/trace', { trace_id: '\u00a0' }, { trace: '\u00a0' }),
-    writes('data-empty', 'envelope/data-object', { data_text: '{}' }, { data: '{}' }), writes('data-sorted', 'canonical/key-order', { data_text: '{"b":1,"a":{"z":1,"😀":2,"ﬁ":3}}' }, { data: '{"a":{"z":1,"😀":2,"ﬁ":3},"b":1}' }), writes('data-numbers', 'canonical/numbers-shortest', { data_text: '{"a":1.0,"b":1E2,"c":1e21,"d":1e-7,"e":-0.0}' }, { data: '{"a":1,"b":100,"c":1e+21,"d":1e-7,"e":0}' }), writes('data-integers', 'canonical/integers-exact', { data_text: '{"a":9007199254740993,"b":18446744073709551617}' }, { data: '{"a":9007199254740993,"b":18446744073709551617}' }), writes('data-strings', 'canonical/strings-minimal', { data_text: '{"s":"\\u00e9\\/\\u001f\\u2028"}' }, { data: '{"s":"é/\\u001f\u2028"}' }), writes('data-null', 'canonical/absent-is-not-null', { data_text: '{"a":null}' }, { data: '{"a":null}' }),
-    writes('meta-extensions-sorted', 'canonical/member-order', { meta_text: '{"zone":1,"ext":{"b":1,"a":2}}' }, { metaMore: ',"ext":{"a":2,"b":1},"zone":1' }), writes('top-extensions-sorted', 'canonical/member-order', { extras_top_text: '{"z":1.50,"a":[]}' }, { more: ',"a":[],"z":1.5' }),
-    refuses('data-1e400', 'canonical/finite', { data_text: '{"v":1e400}' }), refuses('data-400-digits', 'envelope/data-finite', { data_text: `{"v":1${'0'.repeat(400)}}` }), refuses('meta-1e400', 'canonical/finite', { meta_text: '{"v":1e400}' }), refuses('top-1e400', 'canonical/finite', { extras_top_text: '{"v":-1e400}' }), refuses('data-lone-surrogate', 'canonical/surrogates', { data_text: '{"v":"\\ud800"}' }), refuses('data-lone-surrogate-key', 'canonical/surrogates', { data_text: '{"\\udfff":1}' }), refuses('meta-lone-surrogate', 'canonical/surrogates', { meta_text: '{"v":"\\ud800"}' }), refuses('top-lone-surrogate', 'canonical/surrogates', { extras_top_text: '{"v":"\\ud800"}' }),
+    writes('plain', 'envelope/shape', {}),
+    writes('other-queue', 'envelope/shape', { queue: 'other' }, { queue: 'other' }),
+    writes('trace-given', 'envelope/trace', { trace_id: 't-1' }, { trace: 't-1' }),
+    writes('trace-empty', 'envelope/trace', { trace_id: '' }),
+    writes('trace-blank', 'envelope/trace', { trace_id: ' \t\n\u000b\f\r' }),
+    writes('trace-no-break-space', 'envelope/trace', { trace_id: '\u00a0' }, { trace: '\u00a0' }),
+    writes('data-empty', 'envelope/data-object', { data_text: '{}' }, { data: '{}' }),
+    writes('data-sorted', 'canonical/key-order', { data_text: '{"b":1,"a":{"z":1,"😀":2,"ﬁ":3}}' }, { data: '{"a":{"z":1,"😀":2,"ﬁ":3},"b":1}' }),
+    writes('data-numbers', 'canonical/numbers-shortest', { data_text: '{"a":1.0,"b":1E2,"c":1e21,"d":1e-7,"e":-0.0}' }, { data: '{"a":1,"b":100,"c":1e+21,"d":1e-7,"e":0}' }),
+    writes('data-integers', 'canonical/integers-exact', { data_text: '{"a":9007199254740993,"b":18446744073709551617}' }, { data: '{"a":9007199254740993,"b":18446744073709551617}' }),
+    writes('data-strings', 'canonical/strings-minimal', { data_text: '{"s":"\\u00e9\\/\\u001f\\u2028"}' }, { data: '{"s":"é/\\u001f\u2028"}' }),
+    writes('data-null', 'canonical/absent-is-not-null', { data_text: '{"a":null}' }, { data: '{"a":null}' }),
+    writes('meta-extensions-sorted', 'canonical/member-order', { meta_text: '{"zone":1,"ext":{"b":1,"a":2}}' }, { metaMore: ',"ext":{"a":2,"b":1},"zone":1' }),
+    writes('top-extensions-sorted', 'canonical/member-order', { extras_top_text: '{"z":1.50,"a":[]}' }, { more: ',"a":[],"z":1.5' }),
+    refuses('data-1e400', 'canonical/finite', { data_text: '{"v":1e400}' }),
+    refuses('data-400-digits', 'envelope/data-finite', { data_text: `{"v":1${'0'.repeat(400)}}` }),
+    refuses('meta-1e400', 'canonical/finite', { meta_text: '{"v":1e400}' }),
+    refuses('top-1e400', 'canonical/finite', { extras_top_text: '{"v":-1e400}' }),
+    refuses('data-lone-surrogate', 'canonical/surrogates', { data_text: '{"v":"\\ud800"}' }),
+    refuses('data-lone-surrogate-key', 'canonical/surrogates', { data_text: '{"\\udfff":1}' }),
+    refuses('meta-lone-surrogate', 'canonical/surrogates', { meta_text: '{"v":"\\ud800"}' }),
+    refuses('top-lone-surrogate', 'canonical/surrogates', { extras_top_text: '{"v":"\\ud800"}' }),
   ],
 };
 
@@ -154,14 +175,27 @@ export const trim = {
     ...each(SPACES, (name, char) => reads(`blank-job-${name}`, B, message({ job: q(char), more: '"urn":"urn:acme:b"' }), 'urn:acme:b', false)),
     ...each(LETTERS, (name, char) => reads(`job-of-only-${name}`, B, message({ job: q(char) }), char, false)),
     ...each(LETTERS, (name, char) => reads(`urn-of-only-${name}`, B, message({ job: null, more: `"urn":${q(char)}` }), char, false)),
-    reads('both-blank', B, message({ job: '" "', more: '"urn":"\\n"' }), null), reads('blank-job-alone', B, message({ job: '"\\t"' }), null), reads('blank-urn-alone', B, message({ job: null, more: '"urn":" "' }), null),
+    reads('both-blank', B, message({ job: '" "', more: '"urn":"\\n"' }), null),
+    reads('blank-job-alone', B, message({ job: '"\\t"' }), null),
+    reads('blank-urn-alone', B, message({ job: null, more: '"urn":" "' }), null),
     ...each(SPACES, (name, char) => ({ name: `blank-trace-${name}`, clause: 'envelope/accepts-trace', mode: 'accepts', body: message({ trace: q(char) }), expect_accepts: false, expect_decode_ok: true })),
     ...each(LETTERS, (name, char) => ({ name: `trace-of-only-${name}`, clause: 'envelope/accepts-trace', mode: 'accepts', body: message({ trace: q(char) }), expect_accepts: true, expect_decode_ok: true })),
     ...each({ ...SPACES, nbsp: '\u00a0' }, (name, char) => ({ name: `reemit-job-${name}`, clause: T, mode: 'reemit', body: message({ job: q(`${char}urn:x${char}`), trace: q(`${char}t${char}`) }), expect_attempts: 1, expect_preserved: { '/job': `${char}urn:x${char}`, '/trace_id': `${char}t${char}` } })),
   ],
 };
 
-const KINDS = [['null', 'null'], ['zero', '0'], ['number', '5'], ['float', '1.5'], ['true', 'true'], ['false', 'false'], ['object', '{}'], ['object-with-job', '{"job":"urn:x"}'], ['array', '[]'], ['array-of-urns', '["urn:x"]']];
+const KINDS = [
+  ['null', 'null'],
+  ['zero', '0'],
+  ['number', '5'],
+  ['float', '1.5'],
+  ['true', 'true'],
+  ['false', 'false'],
+  ['object', '{}'],
+  ['object-with-job', '{"job":"urn:x"}'],
+  ['array', '[]'],
+  ['array-of-urns', '["urn:x"]'],
+];
 
 export const job_type = {
   description: 'A `job` that is not a string is ignored with a warning; a blank one silently; a `urn` that is not a string counts for nothing.',
@@ -175,6 +209,7 @@ export const job_type = {
     { name: 'number-job-blank-urn', clause: 'envelope/identity', body: message({ job: '5', more: '"urn":" "' }), valid: false },
     { name: 'number-then-text-job', clause: 'envelope/duplicates', body: `{"job":5,${message().slice(1)}`, valid: true, expect: { urn: URN }, expect_warning: false },
     { name: 'text-then-number-job', clause: 'envelope/duplicates', body: message({ more: '"job":5' }), valid: false },
+    { name: 'many-containers-no-warning', clause: 'envelope/identity', body: message({ data: `{"v":[${Array(1200).fill('[]').join(',')}]}` }), valid: true, expect: { urn: URN }, expect_warning: false },
     { name: 'plain-job-no-warning', clause: 'envelope/identity', body: message({ block: DEAD_LETTER }), valid: true, expect: { urn: URN }, expect_warning: false },
   ],
 };

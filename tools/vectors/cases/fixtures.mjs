@@ -74,6 +74,7 @@ export const fixtures = Object.fromEntries([
   bad('version-two', 'envelope/accepts-version', message({ meta: meta({ schema_version: '2' }) })),
   bad('version-zero', 'envelope/accepts-version', message({ meta: meta({ schema_version: '0' }) })),
   bad('version-absent', 'envelope/accepts-version', message({ meta: meta({ schema_version: null }) })),
+  bad('version-in-an-earlier-meta', 'envelope/duplicates', `{"meta":{"schema_version":1,"lang":"php"},${message({ job: null, meta: '{"lang":"go"}', more: '"urn":"urn:babel:x"' }).slice(1)}`),
   bad('version-null', 'envelope/accepts-version', message({ meta: meta({ schema_version: 'null' }) })),
   bad('version-true', 'envelope/accepts-version', message({ meta: meta({ schema_version: 'true' }) })),
   bad('version-text', 'envelope/accepts-version', message({ meta: meta({ schema_version: '"1"' }) })),

@@ -43,7 +43,11 @@ const odd = `{"attempts":5,"data":{"b":1.50,"a":1E2,"n":12345678901234567890},"j
 // [name, clause, where the message comes from, what differs from the plain facts]
 const SAMPLES = [
   ['plain', { file: 'fixtures/ledger-entry-posted.json' }, {}],
-  ['other-language', { file: 'fixtures/user-renamed.json' }, { urn: 'urn:babel:users:renamed', id: '5a7d0c3e-5b1f-4c8e-9a64-7d20f1b3c5e5', lang: 'dotnet', created: CREATED + 5 * 86400000 }],
+  [
+    'other-language',
+    { file: 'fixtures/user-renamed.json' },
+    { urn: 'urn:babel:users:renamed', id: '5a7d0c3e-5b1f-4c8e-9a64-7d20f1b3c5e5', lang: 'dotnet', created: CREATED + 5 * 86400000 },
+  ],
   ['retried', { file: 'fixtures/retried-twice.json' }, { attempts: 2 }],
   ['dead-lettered', { file: 'fixtures/dead-lettered-failed.json' }, { attempts: 3 }],
   ['unknown-language', { file: 'fixtures/unknown-lang.json' }, { lang: 'cobol' }],
@@ -52,7 +56,11 @@ const SAMPLES = [
   ['version-two', { file: 'fixtures/version-two.json' }, { version: 2 }],
   ['pretty-printed', { body_text: pretty }, {}],
   ['odd-formatting', { body_text: odd }, { attempts: 5 }],
-  ['non-ascii', { body_text: message({ job: '"urn:bücher:verkauft"', trace: '"spur-é"', meta: meta({ id: '"nr-☕"', lang: '"日本"' }) }) }, { urn: 'urn:bücher:verkauft', trace: 'spur-é', id: 'nr-☕', lang: '日本' }],
+  [
+    'non-ascii',
+    { body_text: message({ job: '"urn:bücher:verkauft"', trace: '"spur-é"', meta: meta({ id: '"nr-☕"', lang: '"日本"' }) }) },
+    { urn: 'urn:bücher:verkauft', trace: 'spur-é', id: 'nr-☕', lang: '日本' },
+  ],
   ['duplicates', { body_text: `{"attempts":9,"trace_id":"first",${message({ attempts: '4' }).slice(1)}` }, { attempts: 4 }],
   ['forbidden-beside', { file: 'fixtures/forbidden-meta.json' }, {}],
   ['without-id', { file: 'fixtures/id-absent.json' }, { id: null }],
@@ -62,7 +70,11 @@ const SAMPLES = [
   ['without-attempts', { file: 'fixtures/attempts-absent.json' }, { attempts: null }],
   ['without-version', { file: 'fixtures/version-absent.json' }, { version: null }],
   ['without-meta', { file: 'fixtures/meta-absent.json' }, { id: null, version: null, lang: null, created: null }],
-  ['nulls', { body_text: message({ trace: 'null', attempts: 'null', meta: meta({ id: 'null', lang: 'null', created_at: 'null' }) }) }, { trace: null, attempts: null, id: null, lang: null, created: null }],
+  [
+    'nulls',
+    { body_text: message({ trace: 'null', attempts: 'null', meta: meta({ id: 'null', lang: 'null', created_at: 'null' }) }) },
+    { trace: null, attempts: null, id: null, lang: null, created: null },
+  ],
   ['job-alone', { body_text: `{"job":"${URN}"}` }, { trace: null, id: null, version: null, lang: null, created: null, attempts: null }],
   ['time-zero', { file: 'fixtures/created-at-zero.json' }, { created: 0 }],
   ['negative-numbers', { body_text: message({ attempts: '-1', meta: meta({ created_at: '-5' }) }) }, { attempts: -1, created: -5 }],
@@ -99,30 +111,42 @@ export const projection = (broker) => ({
 });
 
 const TRACEPARENT = '00-4e1c0b7a9d2f46538c7e1a2b3c4d5e6f-b7ad6b7169203331-01';
-const BESIDE = { redis: ['headers', String], rabbitmq: ['headers', String], sqs: ['message_attributes', (value) => ({ DataType: 'String', StringValue: value })], servicebus: ['application_properties', String], pulsar: ['properties', String], kafka: ['headers', String], artemis: ['application_properties', String] };
+const BESIDE = {
+  redis: ['headers', String, 'text'],
+  rabbitmq: ['headers', String, 'text'],
+  sqs: ['message_attributes', (value) => ({ DataType: 'String', StringValue: value }), 'String'],
+  servicebus: ['application_properties', String, 'text'],
+  pulsar: ['properties', String, 'text'], kafka: ['headers', String, 'bytes'], artemis: ['application_properties', String, 'text'],
+};
 
 // Out-of-band headers ride beside the view; a name of the contract wins.
 export function headers(broker) {
-  const [section, native] = BESIDE[broker];
+  const [section, native, type] = BESIDE[broker];
   const named = (key) => (broker === 'artemis' ? key.replaceAll('-', '_') : key);
   const file = 'fixtures/ledger-entry-posted.json';
   const ride = (name, sent) => ({
     name, clause: 'bindings/out-of-band', given: { file, options: { headers: sent } },
-    expect: { contains: { sections: { [section]: Object.fromEntries(Object.entries(sent).map(([key, value]) => [named(key), native(value)])) } }, bytes: { body_file: file } },
+    expect: { contains: { sections: { [section]: Object.fromEntries(Object.entries(sent).map(([key, value]) => [named(key), native(value)])) } }, bytes: { body_file: file }, types: Object.fromEntries(Object.keys(sent).map((key) => [`/${section}/${named(key)}`, type])) },
   });
   const contract = Object.entries(TABLES[broker][section] ?? {});
   const plain = project(broker, FACTS).sections[section] ?? {};
   return {
     operation: 'project',
     cases: [
-      ride('traceparent', { traceparent: TRACEPARENT }), ride('tracestate', { traceparent: TRACEPARENT, tracestate: 'a=1,b=2' }), ride('replay-bypass', { 'bq-replay-bypass': '1' }), ride('own-header', { tenant: 'acme-é' }),
+      ride('traceparent', { traceparent: TRACEPARENT }),
+      ride('tracestate', { traceparent: TRACEPARENT, tracestate: 'a=1,b=2' }),
+      ride('replay-bypass', { 'bq-replay-bypass': '1' }),
+      ride('own-header', { tenant: 'acme-é' }),
       ...contract.map(([key]) => ({
-        name: `contract-wins-${key.replaceAll('_', '-')}`, clause: 'bindings/out-of-band', given: { file, options: { headers: { [key]: 'evil', tenant: 'x' } } },
+        name: `contract-wins-${key.replaceAll('_', '-')}`,
+        clause: 'bindings/out-of-band',
+        given: { file, options: { headers: { [key]: 'evil', tenant: 'x' } } },
         expect: { contains: { sections: { [section]: { ...plain, tenant: native('x') } } }, bytes: { body_file: file } },
       })),
       ...contract.filter(([, [fact]]) => fact === 'id' || fact === 'lang').slice(0, 1).map(([key]) => ({
         name: 'contract-name-is-not-free-when-absent', clause: 'bindings/out-of-band',
-        given: { body_text: message({ meta: meta({ id: null, lang: null }) }), options: { headers: { [key]: 'evil' } } }, expect: { contains: { sections: {} }, nowhere: [`/sections/${section}/${key}`] },
+        given: { body_text: message({ meta: meta({ id: null, lang: null }) }), options: { headers: { [key]: 'evil' } } },
+        expect: { contains: { sections: {} }, nowhere: [`/sections/${section}/${key}`] },
       })),
     ],
   };

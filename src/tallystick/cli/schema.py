@@ -1,0 +1,32 @@
+"""`tally schema`: the git-native registry. One module per verb, imported when it is named.
+
+Each module exposes `register(subparsers)`, which adds its parser and sets `run`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["VERBS", "register"]
+
+VERBS: Final[tuple[str, ...]] = (
+    "tallystick.cli.schema_validate",
+    "tallystick.cli.schema_compat",
+    "tallystick.cli.schema_check",
+    "tallystick.cli.schema_asyncapi",
+    "tallystick.cli.schema_gdpr",
+    "tallystick.cli.schema_serve",
+)
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of `tally schema`."""
+    subparsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name in VERBS:
+        if find_spec(name) is not None:
+            import_module(name).register(subparsers)

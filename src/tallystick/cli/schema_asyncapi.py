@@ -1,0 +1,73 @@
+"""`tally schema export-asyncapi`: the registry as an AsyncAPI event catalog.
+
+    tally schema export-asyncapi --registry registry.json -o asyncapi.json
+    tally schema export-asyncapi --spec 3.1 --bindings kafka,sqs
+
+Channels, messages (the envelope around each schema), operations and bindings; references are
+bundled, so that the document stands alone. URNs whose keys would collide are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tallystick.cli.annotations import write_text
+from tallystick.schemas.asyncapi import SPECS, export_asyncapi
+from tallystick.schemas.asyncapi_bindings import BINDINGS
+from tallystick.schemas.catalog import MANIFEST, load_catalog
+
+__all__ = ["register", "run"]
+
+
+def register(subparsers: Any) -> None:
+    """Add the verb."""
+    parser = subparsers.add_parser(
+        "export-asyncapi",
+        help="write the registry as an AsyncAPI catalog",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--registry", type=Path, default=Path(MANIFEST), metavar="PATH")
+    parser.add_argument("--spec", choices=tuple(SPECS), default="3.0", help="version of AsyncAPI")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
+    parser.add_argument("--title", default="BabelQueue Event Catalog")
+    parser.add_argument("--doc-version", default="1.0.0", metavar="VERSION")
+    parser.add_argument(
+        "--bindings",
+        type=_protocols,
+        default=tuple(BINDINGS),
+        metavar="NAMES",
+        help=f"of {','.join(BINDINGS)}; or none (default: all)",
+    )
+    parser.set_defaults(run=run)
+
+
+def _protocols(text: str) -> tuple[str, ...]:
+    names = () if text == "none" else tuple(text.split(","))
+    unknown = [name for name in names if name not in BINDINGS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no bindings for {', '.join(map(repr, unknown))}")
+    return names
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the document."""
+    catalog = load_catalog(args.registry)
+    document = export_asyncapi(
+        catalog,
+        spec=args.spec,
+        title=args.title,
+        version=args.doc_version,
+        bindings=args.bindings,
+    )
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if args.output is None:
+        print(text, end="")
+    else:
+        write_text(args.output, text)
+        print(f"wrote {args.output} ({len(catalog.entries)} URN(s))", file=sys.stderr)
+    return 0

@@ -1,0 +1,99 @@
+"""`tally schema check`: tell whether the registry itself is sound.
+
+    tally schema check --registry registry.json
+    tally schema check --strict --github
+
+Every schema is read, judged by its metaschema, compiled, its references resolved; URNs are well
+formed and stay apart under every derived name; the examples in the manifest are valid. Warnings
+fail the run only under `--strict`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tallystick.cli.annotations import add_outputs, tell_machines
+from tallystick.core.errors import Unavailable
+from tallystick.schemas.catalog import MANIFEST, read_inside
+from tallystick.schemas.check import Checked, check_registry
+from tallystick.schemas.outputs import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["register", "run"]
+
+
+def register(subparsers: Any) -> None:
+    """Add the verb."""
+    parser = subparsers.add_parser(
+        "check",
+        help="tell whether the registry itself is sound",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--registry", type=Path, default=Path(MANIFEST), metavar="PATH")
+    parser.add_argument("--strict", action="store_true", help="warnings fail the run as well")
+    add_outputs(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the registry and give 1 when a fault was found."""
+    checked = _check(args.registry)
+    warnings = len(checked.faults) - checked.errors
+    failed = bool(checked.errors or (args.strict and warnings))
+    counts = {
+        "urns": len(checked.urns),
+        "files": checked.files,
+        "examples": checked.examples,
+        "errors": checked.errors,
+        "warnings": warnings,
+    }
+    if args.json:
+        faults = [asdict(fault) for fault in checked.faults]
+        print(json.dumps({"sound": not failed, **counts, "faults": faults}, indent=2))
+    elif not args.github:
+        for fault in checked.faults:
+            place = f"{fault.file}:{fault.line}"
+            print(f"{place}: {fault.level}: {fault.pointer or '/'}: {fault.message} [{fault.rule}]")
+        print(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
+    tell_machines(args, "tally schema check", list(_marks(checked, strict=args.strict)))
+    return 1 if failed else 0
+
+
+def _check(path: Path) -> Checked:
+    manifest = path / MANIFEST if path.is_dir() else path
+    try:
+        raw = manifest.read_bytes()
+    except OSError as error:
+        raise Unavailable(
+            f"{manifest}: {error.strerror}",
+            code="registry.missing",
+            hint="name the manifest with --registry",
+        ) from error
+    root = manifest.parent
+    checked = check_registry(raw, lambda inside: read_inside(root, inside), manifest.name)
+    faults = (replace(fault, file=os.path.normpath(root / fault.file)) for fault in checked.faults)
+    return replace(checked, faults=tuple(faults))
+
+
+def _marks(checked: Checked, *, strict: bool) -> Iterator[Mark]:
+    faulty = {fault.urn for fault in checked.faults}
+    for fault in checked.faults:
+        failed = strict or fault.level == "error"
+        detail = f"{fault.file}:{fault.line}: {fault.pointer or '/'}: {fault.message}"
+        yield Mark(
+            fault.urn or fault.rule,
+            "failed" if failed else "warning",
+            f"{fault.message} [{fault.rule}] at {fault.pointer or '/'}",
+            detail,
+            fault.file,
+            fault.line,
+        )
+    yield from (Mark(urn, "passed") for urn in checked.urns if urn not in faulty)

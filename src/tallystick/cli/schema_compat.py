@@ -1,0 +1,218 @@
+"""`tally schema compat`: tell whether a schema change breaks anybody, with proof.
+
+    tally schema compat old.json new.json
+    tally schema compat --against origin/main
+    tally schema compat --against v1.0 --mode FULL_TRANSITIVE --github
+
+A break comes with a witness: a document that was valid and now is not. What could be neither
+proven nor broken is `unknown` and fails, unless `--allow-unknown` is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.schemas.catalog import (
+    Entry,
+    load_catalog,
+    parse_catalog,
+    read_inside,
+    self_contained,
+)
+from tallystick.schemas.compat import Comparison, compare_bundled
+from tallystick.schemas.modes import MODES, mode_named
+from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
+from tallystick.schemas.registry_compat import UrnChange, compare_catalogs, compare_history
+from tallystick.schemas.values import line_of
+
+__all__ = ["register", "run"]
+
+
+def register(subparsers: Any) -> None:
+    """Add the verb."""
+    parser = subparsers.add_parser(
+        "compat",
+        help="tell whether a schema change breaks anybody, with proof",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("schemas", nargs="*", metavar="OLD NEW", help="two schema files")
+    parser.add_argument("--against", metavar="GIT-REF", help="compare the registry with a commit")
+    parser.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
+    parser.add_argument(
+        "--mode", default="babelqueue", metavar="MODE", help=f"one of {', '.join(MODES)}"
+    )
+    parser.add_argument("--formats", choices=("dialect", "assert", "annotate"), default="dialect")
+    parser.add_argument("--allow-unknown", action="store_true", help="an unknown does not fail")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true")
+    output.add_argument("--github", action="store_true", help="GitHub workflow annotations")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML as well")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare two files, or the registry with a commit; give 1 on a break."""
+    mode_named(args.mode)
+    if args.against is None and len(args.schemas) == 2:
+        changes = [_compare_files(args)]
+    elif args.against is not None and not args.schemas:
+        changes = list(_compare_registry(args))
+    else:
+        raise UsageError(
+            "compat needs two schema files, or --against and a commit", code="compat.usage"
+        )
+    failing = [change for change in changes if _fails(change.comparison, args)]
+    if args.json:
+        print(json.dumps(_as_json(changes, args), indent=2, ensure_ascii=False))
+    elif args.github:
+        print(github_annotations(_marks(changes, args)), end="")
+    elif args.against is None:
+        _print_comparison(changes[0].comparison, "")
+    else:
+        _print_registry(changes)
+    if args.junit:
+        args.junit.write_text(
+            junit_xml("tally schema compat", _marks(changes, args)), encoding="utf-8"
+        )
+    if failing and args.mode == "babelqueue" and not args.json:
+        print("hint: register the new shape under a new URN instead", file=sys.stderr)
+    return 1 if failing else 0
+
+
+def _fails(comparison: Comparison, args: argparse.Namespace) -> bool:
+    if comparison.verdict == "unknown":
+        return not args.allow_unknown
+    return comparison.verdict == "breaking"
+
+
+def _compare_files(args: argparse.Namespace) -> UrnChange:
+    (old, _), (new, entry) = (_load_file(Path(name), args.registry) for name in args.schemas)
+    comparison = compare_bundled(old, new, args.mode, formats=args.formats)
+    return UrnChange(entry.path, "changed", comparison, entry, args.schemas[0])
+
+
+def _load_file(path: Path, registry: Path) -> tuple[Any, Entry]:
+    """Read one schema; its references stay inside the registry's folder, else its own."""
+    if not path.is_file():
+        raise Unavailable(f"{path}: no such file", code="schema.missing")
+    root = registry if registry.is_dir() else registry.parent
+    if not registry.exists() or not path.resolve().is_relative_to(root.resolve()):
+        root = path.parent
+    inside = path.resolve().relative_to(root.resolve()).as_posix()
+    manifest = json.dumps({"schemas": [{"urn": "schema", "schema": inside}]})
+    catalog = parse_catalog(manifest, lambda name: read_inside(root, name), str(path), root)
+    return self_contained(catalog, "schema"), catalog.entries["schema"]
+
+
+def _compare_registry(args: argparse.Namespace) -> Iterator[UrnChange]:
+    from tallystick.schemas.history import (  # noqa: PLC0415 - only when git is asked
+        catalog_at,
+        open_repository,
+        past_catalogs,
+    )
+
+    new = load_catalog(args.registry)
+    with open_repository(args.registry) as repository:
+        if mode_named(args.mode).transitive:
+            past = past_catalogs(repository, args.against)
+            yield from compare_history(past, new, args.mode, formats=args.formats)
+        else:
+            old = catalog_at(repository, args.against)
+            yield from compare_catalogs(old, new, args.mode, formats=args.formats)
+
+
+def _print_registry(changes: list[UrnChange]) -> None:
+    for change in changes:
+        print(f"{change.state} {change.urn}: {change.comparison.verdict}")
+        _print_rows(change.comparison, "  ")
+    states = [change.comparison.verdict for change in changes]
+    counts = ", ".join(
+        f"{states.count(verdict)} {verdict}"
+        for verdict in ("breaking", "unknown", "compatible")
+        if verdict in states
+    )
+    print(f"{len(changes)} URN(s) differ{f': {counts}' if counts else ''}.")
+
+
+def _print_comparison(comparison: Comparison, indent: str) -> None:
+    print(f"{indent}{comparison.verdict}")
+    _print_rows(comparison, f"{indent}  ")
+
+
+_SIGNS = {"breaking": "x", "compatible": "+", "unknown": "?"}
+
+
+def _print_rows(comparison: Comparison, indent: str) -> None:
+    for row in comparison.changes:
+        print(f"{indent}{_SIGNS[row.effect]} {row.pointer or '/'} {row.rule}: {row.message}")
+    if comparison.has_witness:
+        print(f"{indent}witness, {_DIRECTIONS[comparison.direction]}:")
+        print(f"{indent}  {json.dumps(comparison.witness, ensure_ascii=False)}")
+    if comparison.reason:
+        print(f"{indent}unknown because {comparison.reason}")
+
+
+_DIRECTIONS = {
+    "backward": "valid before and refused now",
+    "forward": "valid now and refused before",
+}
+
+
+def _as_json(changes: list[UrnChange], args: argparse.Namespace) -> dict[str, Any]:
+    if args.against is None:
+        return {"mode": args.mode, **changes[0].comparison.as_json()}
+    order = ("compatible", "unknown", "breaking")
+    verdicts = [change.comparison.verdict for change in changes]
+    return {
+        "mode": args.mode,
+        "against": args.against,
+        "verdict": max(verdicts, key=order.index, default="compatible"),
+        "urns": [
+            {
+                "urn": change.urn,
+                "state": change.state,
+                "file": change.entry.path,
+                "against": change.against,
+                **change.comparison.as_json(),
+            }
+            for change in changes
+        ],
+    }
+
+
+def _marks(changes: list[UrnChange], args: argparse.Namespace) -> list[Mark]:
+    """Give one mark per breaking row, or one per URN."""
+    root = Path(args.schemas[1]).parent if args.schemas else args.registry.parent
+    marks = []
+    for change in changes:
+        comparison = change.comparison
+        name = f"{change.state} {change.urn}"
+        file = args.schemas[1] if args.schemas else str(root / change.entry.path)
+        bad = [row for row in comparison.changes if row.effect == "breaking"]
+        if not _fails(comparison, args):
+            level: Any = "warning" if comparison.verdict == "unknown" else "passed"
+            marks.append(Mark(name, level, comparison.reason, "", file, 1))
+            continue
+        detail = _detail(comparison)
+        if not bad:
+            message = comparison.reason or "breaking"
+            marks.append(Mark(name, "failed", f"{message}\n{detail}".strip(), detail, file, 1))
+        for row in bad:
+            text = f"{row.rule} at {row.pointer or '/'}: {row.message}"
+            line = line_of(change.entry.text, row.pointer) if change.state != "removed" else 1
+            marks.append(Mark(name, "failed", f"{text}\n{detail}".strip(), detail, file, line))
+    return marks
+
+
+def _detail(comparison: Comparison) -> str:
+    if not comparison.has_witness:
+        return ""
+    shown = json.dumps(comparison.witness, ensure_ascii=False)
+    return f"witness, {_DIRECTIONS[comparison.direction]}: {shown}"

@@ -1,0 +1,217 @@
+"""`tally schema validate`: tell whether messages are what their schemas promise.
+
+    tally schema validate --registry registry.json message.json other.json
+    tally schema validate --urn urn:babel:orders:created data.json
+    tally schema validate --jsonl --jobs 2 captured.jsonl
+
+A message is an envelope, or the bare `data` when `--urn` names its schema. `-` is stdin. With
+`--jsonl` every line is a message, and only what does not conform is printed. A URN without a
+schema fails the run unless `--unknown warn` or `--unknown skip` says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from tallystick.core.errors import Unavailable
+from tallystick.schemas.catalog import load_catalog
+from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
+from tallystick.schemas.stream import judge_lines, judge_parallel
+from tallystick.schemas.validate import (
+    Finding,
+    Judge,
+    Violation,
+    build_judge,
+    compile_subset,
+    judge_bytes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["register", "run"]
+
+
+def register(subparsers: Any) -> None:
+    """Add the verb."""
+    parser = subparsers.add_parser(
+        "validate",
+        help="judge messages against the schemas of their URNs",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a message, or - for stdin")
+    parser.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
+    parser.add_argument("--urn", help="the files hold bare data of this URN, not envelopes")
+    parser.add_argument("--jsonl", action="store_true", help="each line of a file is a message")
+    parser.add_argument("--jobs", type=_positive, default=1, help="processes for --jsonl")
+    parser.add_argument("--unknown", choices=("fail", "warn", "skip"), default="fail")
+    parser.add_argument(
+        "--formats",
+        choices=("dialect", "assert", "annotate"),
+        default="dialect",
+        help="whether `format` can fail a message (default: as the schema's dialect says)",
+    )
+    parser.add_argument(
+        "--subset",
+        action="store_true",
+        help="judge by the subset of draft-07 that every SDK checks; the first violation is given",
+    )
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true")
+    output.add_argument("--github", action="store_true", help="GitHub workflow annotations")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML as well")
+    parser.set_defaults(run=run)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge every file and give 1 when anything failed."""
+    judge = build_judge(
+        load_catalog(args.registry),
+        urn=args.urn,
+        formats=args.formats,
+        compile_with=compile_subset if args.subset else None,
+    )
+    counts: Counter[str] = Counter(ok=0, invalid=0, unknown=0, unreadable=0)
+    say: Callable[[Finding], None] = _print_text if not (args.json or args.github) else _silent
+    kept: list[Finding] = []
+    for finding in _findings(judge, args, counts):
+        if finding.outcome == "unknown" and args.unknown == "skip" and args.jsonl:
+            continue
+        say(finding)
+        if args.json or args.github or args.junit:
+            kept.append(finding)
+    failed = counts["invalid"] + counts["unreadable"] + counts["unknown"] * (args.unknown == "fail")
+    if args.json:
+        print(json.dumps({**counts, "findings": [_as_json(one) for one in kept]}, indent=2))
+    marks = [_mark(finding, args.unknown) for finding in kept]
+    if args.github:
+        print(github_annotations(marks), end="")
+    if args.junit:
+        args.junit.write_text(junit_xml("tally schema validate", marks), encoding="utf-8")
+    if args.jsonl and not args.json:
+        summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        print(f"{sum(counts.values())} messages: {summary or 'none'}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _findings(judge: Judge, args: argparse.Namespace, counts: Counter[str]) -> Iterator[Finding]:
+    for name in args.files:
+        if args.jsonl:
+            yield from _stream(judge, name, args.jobs, counts)
+            continue
+        with _opened(name) as file:
+            finding = judge_bytes(judge, file.read(), name)
+        counts[finding.outcome] += 1
+        yield finding
+
+
+def _opened(name: str) -> BinaryIO:
+    if name == "-":
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    try:
+        return open(name, "rb")  # noqa: PTH123
+    except OSError as error:
+        raise Unavailable(f"{name}: {error.strerror}", code="message.missing") from error
+
+
+def _stream(judge: Judge, name: str, jobs: int, counts: Counter[str]) -> Iterator[Finding]:
+    with _opened(name) as file:
+        whole = Path(name).is_file()
+        size = os.fstat(file.fileno()).st_size if whole else 0
+        parts = (
+            judge_parallel(judge, name, jobs) if jobs > 1 and whole
+            else judge_lines(judge, file, name)
+        )  # fmt: skip
+        taken = 0
+        for tally, length in parts:
+            taken += length
+            _progress(name, taken, size)
+            counts["ok"] += tally.ok
+            counts.update(finding.outcome for finding in tally.findings)
+            yield from tally.findings
+        _progress(name, 0, 0)
+
+
+def _progress(name: str, taken: int, size: int) -> None:
+    if not sys.stderr.isatty():
+        return
+    if not taken:
+        sys.stderr.write("\r\033[K")
+    elif size:
+        filled = 30 * taken // size
+        bar = "#" * filled + "." * (30 - filled)
+        sys.stderr.write(f"\r{name} [{bar}] {100 * taken // size:3d} %")
+    else:
+        sys.stderr.write(f"\r{name} {taken / 1e6:.1f} MB")
+    sys.stderr.flush()
+
+
+def _silent(_: Finding) -> None:
+    return
+
+
+def _print_text(finding: Finding) -> None:
+    print(f"{_place(finding)}: {_headline(finding)}")
+    for violation in finding.violations:
+        print(f"  {violation.pointer or '/'}: {_words(violation)}")
+
+
+def _place(finding: Finding) -> str:
+    where = f"{finding.source}:{finding.line}" if finding.line else finding.source
+    return f"{where} [{finding.urn}]" if finding.urn else where
+
+
+def _headline(finding: Finding) -> str:
+    if finding.outcome == "unknown":
+        return "no schema registered" if finding.urn else "no job or urn"
+    if finding.outcome == "ok":
+        return "ok"
+    count = len(finding.violations)
+    return f"{count} violation{'s' if count != 1 else ''}"
+
+
+def _words(violation: Violation) -> str:
+    if violation.expected is None:
+        return f"{violation.keyword}: {violation.message}"
+    expected = violation.expected
+    wanted = expected if isinstance(expected, str) else _short(expected)
+    if violation.found is None and violation.keyword == "required":
+        return f"required: expected {wanted!r}, found nothing"
+    return f"{violation.keyword}: expected {wanted}, found {_short(violation.found)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "source": finding.source,
+        "line": finding.line,
+        "urn": finding.urn,
+        "outcome": finding.outcome,
+        "violations": [violation._asdict() for violation in finding.violations],
+    }
+
+
+def _mark(finding: Finding, unknown: str) -> Mark:
+    levels = {"fail": "failed", "warn": "warning", "skip": "passed"}
+    level: Any = {"ok": "passed", "unknown": levels[unknown]}.get(finding.outcome, "failed")
+    detail = "\n".join(f"{one.pointer or '/'}: {_words(one)}" for one in finding.violations)
+    message = "" if finding.outcome == "ok" else f"{_headline(finding)}\n{detail}".strip()
+    return Mark(_place(finding), level, message, detail, finding.source, finding.line)

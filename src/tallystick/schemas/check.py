@@ -1,0 +1,331 @@
+"""Is the registry itself sound? Every fault found in one pass, with file, line and pointer.
+
+A schema is exact JSON, is valid against the metaschema of its dialect (`"type": "strnig"` is an
+error), compiles, and its references resolve inside the folder. URNs are well formed and stay apart
+under every derived name. The examples that the manifest names, and those at the root of a schema,
+are valid. A keyword that is one slip away from a known one is a warning: it would mean nothing.
+
+A faulty registry gives findings (law 2); only a manifest that cannot be read raises.
+"""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote, urldefrag
+
+from tallystick.core.errors import Rejected
+from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_manifest, parse_schema
+from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
+from tallystick.schemas.refs import SUBSCHEMAS, Document, bundle, children, dialect_of, reach
+from tallystick.schemas.validate import build_judge, compile_schema, judge_value, urn_of
+from tallystick.schemas.values import line_index, parse_json, pointer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tallystick.schemas.catalog import Read, Row
+    from tallystick.schemas.validate import Checker, Judge
+
+__all__ = ["Checked", "Fault", "check_registry", "is_envelope"]
+
+_METASCHEMAS: Final = {
+    "draft-07": "http://json-schema.org/draft-07/schema#",
+    "2019-09": "https://json-schema.org/draft/2019-09/schema",
+    "2020-12": "https://json-schema.org/draft/2020-12/schema",
+}
+_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+_KEYWORDS: Final = frozenset(SUBSCHEMAS) | {
+    "$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor",
+    "$recursiveRef", "$ref", "$schema", "$vocabulary", "const", "contentEncoding",
+    "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum",
+    "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems",
+    "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength",
+    "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required", "title", "type",
+    "uniqueItems", "writeOnly",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong: where, which rule, and what to do about it in `message`."""
+
+    file: str
+    line: int
+    pointer: str
+    rule: str
+    message: str
+    urn: str = ""
+    level: Literal["error", "warning"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was looked at and everything found, in the order of the manifest."""
+
+    urns: tuple[str, ...]
+    files: int
+    examples: int
+    faults: tuple[Fault, ...]
+
+    @property
+    def errors(self) -> int:
+        """How many of the faults are errors."""
+        return sum(fault.level == "error" for fault in self.faults)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of one pass: what has been read, and what was found on the way."""
+
+    read: Read
+    manifest: str
+    documents: dict[str, Document] = field(default_factory=dict)
+    links: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    checkers: dict[str, Checker] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+
+    def add(self, file: str, text: str, pointer: str, rule: str, message: str, urn: str) -> None:
+        """Note a fault at a pointer of a text."""
+        self.faults.append(Fault(file, _line(text, pointer), pointer, rule, message, urn))
+
+
+def check_registry(manifest_text: bytes, read: Read, manifest: str = MANIFEST) -> Checked:
+    """Look at the whole registry: the manifest, every schema it leads to, every example."""
+    run = _Run(read, manifest)
+    try:
+        rows = parse_manifest(manifest_text, manifest)
+    except Rejected as error:
+        return Checked((), 0, 0, (_fault_of(error, manifest, "manifest"),))
+    run.faults.extend(_check_urns(rows, manifest))
+    for at, row in enumerate(rows):
+        if _load(run, row, f"/schemas/{at}/schema"):
+            _check_entry(run, row)
+    judge = _judge(run, rows)
+    examples = sum(_check_examples(run, row, judge) for row in rows)
+    return Checked(
+        tuple(row.urn for row in rows),
+        len(run.links),
+        examples,
+        tuple(dict.fromkeys(run.faults)),
+    )
+
+
+def _check_urns(rows: tuple[Row, ...], manifest: str) -> Iterator[Fault]:
+    places = {row.urn: (row.line, f"/schemas/{at}/urn") for at, row in enumerate(rows)}
+    for urn, (line, pointer) in places.items():
+        if not is_urn(urn):
+            message = (
+                f"{urn!r} is not a URN: urn:<namespace>:<name>, as in urn:babel:orders:created"
+            )
+            yield Fault(manifest, line, pointer, "urn.form", message, urn)
+        elif not is_house_urn(urn):
+            message = f"{urn!r}: a URN is best written with a-z, 0-9 and : . _ - alone"
+            yield Fault(manifest, line, pointer, "urn.form", message, urn, "warning")
+    for urn, earlier, naming, name in collisions(places):
+        line, pointer = places[urn]
+        message = f"{urn!r} meets {earlier!r} (line {places[earlier][0]}) in {naming}: {name}"
+        yield Fault(manifest, line, pointer, "urn.collision", message, urn)
+
+
+def _load(run: _Run, row: Row, pointer: str) -> bool:
+    """Read the schema of a row and all it leads to; tell whether it can be worked with."""
+    seen: set[str] = set()
+    pending = [(row.path, Fault(run.manifest, row.line, pointer, "", "", row.urn))]
+    while pending:
+        path, place = pending.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        if path not in run.links:
+            run.links[path] = _read_document(run, path, place)
+        document = run.documents.get(path)
+        for link in run.links[path]:
+            if document is not None and link not in run.links:
+                pending.append((link, _place_of_link(document, link, row.urn)))
+            else:
+                pending.append((link, place))
+    return run.broken.isdisjoint(seen)
+
+
+def _read_document(run: _Run, path: str, place: Fault) -> tuple[str, ...]:
+    """Read and judge one file alone; give the paths it refers to."""
+    if "\x00" in path or path.startswith(("../", "/")):
+        message = f"{path!r} leaves the registry's folder"
+        run.faults.append(replace(place, rule="registry.path", message=message))
+        run.broken.add(path)
+        return ()
+    try:
+        raw = run.read(path)
+        schema = parse_schema(raw, path)
+        document = run.documents[path] = Document(path, schema, raw.decode())
+        faults = [*_meta_faults(document, place.urn), *_slips(document, place.urn)]
+        run.faults.extend(faults)
+        if any(fault.level == "error" for fault in faults):
+            run.broken.add(path)
+        return reach(document, run.documents)
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        run.faults.append(replace(place, rule="schema.missing", message=message))
+    except Rejected as error:
+        rule = error.code if error.code in ("schema.ref", "registry.path") else "schema.json"
+        run.faults.append(_fault_of(error, path, rule, place.urn))
+    run.broken.add(path)
+    return ()
+
+
+def _place_of_link(document: Document, link: str, urn: str) -> Fault:
+    """Find the reference in a document that leads to another file."""
+    pending = [("", document.schema)]
+    while pending:
+        pointer, node = pending.pop()
+        if isinstance(node, dict):
+            target = unquote(urldefrag(str(node.get("$ref", "")))[0])
+            beside = posixpath.join(posixpath.dirname(document.path), target)
+            if target and posixpath.normpath(beside) == link:
+                place = f"{pointer}/$ref"
+                return Fault(document.path, _line(document.text, place), place, "", "", urn)
+            pending.extend((pointer + place, item) for place, item in children(node))
+    return Fault(document.path, 1, "", "", "", urn)
+
+
+def _meta_faults(document: Document, urn: str) -> Iterator[Fault]:
+    """Judge a schema file by the metaschema of its dialect, every error once."""
+    errors = _metaschema(dialect_of(document.schema, document.path))(document.schema)
+    seen: set[tuple[str, str]] = set()
+    for error in errors:
+        pointer, message = pointer_of(error.instance_path), _meta_message(error)
+        if (pointer, message) not in seen:
+            seen.add((pointer, message))
+            line = _line(document.text, pointer)
+            yield Fault(document.path, line, pointer, "schema.meta", message, urn)
+
+
+@cache
+def _metaschema(dialect: str) -> Callable[[Any], Iterator[Any]]:
+    import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is checked
+
+    kinds = {
+        "draft-07": rs.Draft7Validator,
+        "2019-09": rs.Draft201909Validator,
+        "2020-12": rs.Draft202012Validator,
+    }
+    return kinds[dialect]({"$ref": _METASCHEMAS[dialect]}, offline=True).iter_errors
+
+
+def _meta_message(error: Any) -> str:
+    where, value = error.instance_path, error.instance
+    if where and where[-1] == "type" and isinstance(value, str) and value not in _TYPES:
+        near = difflib.get_close_matches(value, _TYPES, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the types are {', '.join(_TYPES)}"
+        return f"{value!r} is not a type: {hint}"
+    if error.kind.name == "anyOf":
+        return "; or ".join(dict.fromkeys(one.message for branch in error.kind.context
+                                          for one in branch))  # fmt: skip
+    return str(error.message)
+
+
+def _slips(document: Document, urn: str) -> Iterator[Fault]:
+    """Give a warning for each keyword that is one slip away from one that is known."""
+    stack = [("", document.schema)]
+    while stack:
+        pointer, node = stack.pop()
+        if not isinstance(node, dict):
+            continue
+        for name in node.keys() - _KEYWORDS:
+            near = _near(name)
+            if near and near not in node:
+                place = pointer + pointer_of([name])
+                message = f"the keyword {name!r} means nothing: did you mean {near!r}?"
+                line = _line(document.text, place)
+                yield Fault(document.path, line, place, "schema.keyword", message, urn, "warning")
+        stack.extend((pointer + place, item) for place, item in children(node))
+
+
+@cache
+def _near(name: str) -> str:
+    if name.startswith("x-") or ":" in name:
+        return ""
+    return next(iter(difflib.get_close_matches(name, _KEYWORDS, 1, 0.85)), "")
+
+
+def _check_entry(run: _Run, row: Row) -> None:
+    """Bring in what the schema of an entry refers to, compile it, try its own examples."""
+    document = run.documents[row.path]
+    try:
+        schema = bundle(document, run.documents)
+        checker = compile_schema(schema)
+    except Rejected as error:
+        rule = "schema.ref" if error.code == "schema.ref" else "schema.compile"
+        run.faults.append(_fault_of(error, row.path, rule, row.urn, document.text))
+        return
+    run.checkers[row.urn] = checker
+    own = document.schema.get("examples") if isinstance(document.schema, dict) else None
+    for at, example in enumerate(own if isinstance(own, list) else ()):
+        for violation in checker.violations(example):
+            pointer = f"/examples/{at}{violation.pointer}"
+            run.add(row.path, document.text, pointer, "example", violation.message, row.urn)
+
+
+def _judge(run: _Run, rows: tuple[Row, ...]) -> Judge:
+    """Judge examples by what has been compiled already."""
+    entries = {
+        row.urn: Entry(row.urn, row.path, None, "") for row in rows if row.urn in run.checkers
+    }
+    catalog = Catalog(Path(), run.manifest, entries, run.documents)
+    return replace(build_judge(catalog), checkers=run.checkers)
+
+
+def _check_examples(run: _Run, row: Row, judge: Judge) -> int:
+    for path in row.examples if row.urn in run.checkers else ():
+        try:
+            raw = run.read(path)
+            message = parse_json(raw, path)
+        except OSError as error:
+            text = f"cannot read {path}: {error.strerror}"
+            run.faults.append(Fault(run.manifest, row.line, "", "example.missing", text, row.urn))
+            continue
+        except Rejected as error:
+            run.faults.append(_fault_of(error, path, "example", row.urn))
+            continue
+        bare = not is_envelope(message)
+        text = raw.decode()
+        if not bare and urn_of(message) != row.urn:
+            said = f"the message says {urn_of(message)!r}, the manifest {row.urn!r}"
+            run.add(path, text, "/job" if "job" in message else "/urn", "example", said, row.urn)
+            continue
+        for one in judge_value(
+            replace(judge, urn=row.urn if bare else None), message, path
+        ).violations:
+            run.add(path, text, one.pointer, "example", one.message, row.urn)
+    return len(row.examples)
+
+
+def is_envelope(message: Any) -> bool:
+    """Tell an envelope (an identity and a `data` member) from a bare payload."""
+    return isinstance(message, dict) and "data" in message and bool(urn_of(message))
+
+
+def _fault_of(error: Rejected, file: str, rule: str, urn: str = "", text: str = "") -> Fault:
+    """Make a fault of an error whose message may begin with `file:line: `."""
+    head, _, rest = error.message.partition(": ")
+    place, _, line = head.rpartition(":")
+    if line.isdecimal() and place:
+        return Fault(place, int(line), error.pointer or "", rule, rest, urn)
+    pointer = error.pointer or ""
+    return Fault(file, _line(text, pointer) if text else 1, pointer, rule, error.message, urn)
+
+
+def _line(text: str, pointer: str) -> int:
+    lines = _lines(text)
+    while pointer not in lines and pointer:
+        pointer = pointer.rpartition("/")[0]
+    return lines.get(pointer, 1)
+
+
+_lines = lru_cache(maxsize=4)(line_index)

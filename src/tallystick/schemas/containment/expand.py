@@ -1,0 +1,121 @@
+"""A question, for one JSON type, as a union of plain constraints.
+
+Literals are taken apart until only atoms remain. What must hold is added at once; where there is
+a choice, what must hold comes before what must not, and few alternatives before many. A branch
+dies as soon as it holds a literal and its contrary. Before branching on the breaches of a node
+while other choices are open, it is asked whether the node could hold here at all: if not, it is
+broken already and there is nothing to choose. That keeps unions told apart by a tag from
+multiplying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tallystick.schemas.containment.keywords import Clause, clauses
+from tallystick.schemas.containment.nodes import Circular, Key, Literal, Node, Space
+
+__all__ = ["leaves"]
+
+Leaf = list[tuple[Any, ...]]
+
+
+def leaves(space: Space, key: Key, kind: str) -> Iterator[Leaf]:
+    """Give the members of the union, each as a list of atoms."""
+    start = [(literal, frozenset[Node]()) for literal in sorted(key)]
+    yield from _walk(space, kind, start, [], {}, [])
+
+
+def _walk(
+    space: Space,
+    kind: str,
+    todo: list[tuple[Literal, frozenset[Node]]],
+    atoms: Leaf,
+    seen: dict[Literal, None],
+    choices: list[tuple[Clause, Literal, frozenset[Node]]],
+) -> Iterator[Leaf]:
+    while todo:
+        literal, path = todo.pop()
+        node, sign = literal
+        if node in path:
+            raise Circular("a reference leads to itself without going deeper")
+        if literal in seen:
+            continue
+        if (node, not sign) in seen:
+            return
+        space.spend(1)
+        seen[literal] = None
+        inner = path | {node}
+        for clause in clauses(space, node, sign, kind):
+            if not clause:
+                return
+            if len(clause) == 1:
+                _take(clause[0], inner, todo, atoms)
+            elif [] not in clause:
+                choices.append((clause, literal, inner))
+    choices = _narrow(choices, seen)
+    if not choices:
+        yield atoms
+        return
+    choices.sort(key=lambda choice: (not choice[1][1], len(choice[0])))
+    clause, literal, path = choices[0]
+    others = frozenset(one for one in seen if one[1] and one[0] not in path)
+    if len(choices) > 1 and not literal[1] and _is_broken(space, literal[0], kind, others):
+        yield from _walk(space, kind, [], atoms, seen, choices[1:])
+        return
+    for alternative in clause:
+        more: list[tuple[Literal, frozenset[Node]]] = []
+        grown = list(atoms)
+        _take(alternative, path, more, grown)
+        if _contradicts(grown):
+            continue
+        yield from _walk(space, kind, more, grown, dict(seen), choices[1:])
+
+
+def _take(
+    alternative: list[Any],
+    path: frozenset[Node],
+    todo: list[tuple[Literal, frozenset[Node]]],
+    atoms: Leaf,
+) -> None:
+    for item in alternative:
+        if isinstance(item[0], str):
+            atoms.append(item)
+        else:
+            todo.append((item, path))
+
+
+def _narrow(
+    choices: list[tuple[Clause, Literal, frozenset[Node]]], seen: dict[Literal, None]
+) -> list[tuple[Clause, Literal, frozenset[Node]]]:
+    """Drop alternatives that are dead already, and choices that are settled already."""
+    out = []
+    for clause, literal, path in choices:
+        alive = []
+        settled = False
+        for alternative in clause:
+            literals = [item for item in alternative if not isinstance(item[0], str)]
+            if any((node, not sign) in seen for node, sign in literals):
+                continue
+            alive.append(alternative)
+            if len(literals) == len(alternative) and all(item in seen for item in literals):
+                settled = True
+        if not settled:
+            out.append((alive, literal, path))
+    return out
+
+
+def _is_broken(space: Space, node: Node, kind: str, holding: Key) -> bool:
+    """Tell whether a node cannot hold beside what holds already, its own origin aside."""
+    if not holding:
+        return False
+    typed = space.node({"type": kind}, node.source)
+    sample = space.inhabit(holding | {(node, True), (typed, True)}, 1)
+    return not sample.values and sample.complete and not sample.assumed
+
+
+def _contradicts(atoms: Leaf) -> bool:
+    """See the contradictions that need no solver."""
+    has = {atom[1] for atom in atoms if atom[0] == "has"}
+    return any(atom[0] == "lacks" and atom[1] in has for atom in atoms)

@@ -1,0 +1,191 @@
+"""Subschemas as nodes, interned by structure, and the space in which one pair is decided.
+
+A literal is a node with a sign: the value conforms to it, or it does not. A question is a set of
+literals. Two subschemas written alike are one node, so `a and not a` is seen at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+from urllib.parse import unquote
+
+from tallystick.schemas.refs import children, dialect_of, find_pointer
+
+__all__ = [
+    "TYPES",
+    "Circular",
+    "Exhausted",
+    "Key",
+    "Literal",
+    "Node",
+    "Sample",
+    "Source",
+    "Space",
+    "Undecided",
+    "distinct",
+    "exact",
+    "freeze",
+    "make_source",
+    "type_of",
+]
+
+TYPES: Final = ("object", "array", "string", "number", "boolean", "null")
+
+
+class Undecided(Exception):
+    """The method does not reach this schema; the text says why."""
+
+
+class Circular(Undecided):
+    """A reference leads to itself without going deeper: what it means is not defined."""
+
+
+class Exhausted(Undecided):
+    """The budget of the pair is spent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A document that subschemas point into, and how it is to be read."""
+
+    root: Any
+    dialect: str
+    formats: bool
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One subschema of a source; `parts` caches what its keywords mean for each JSON type."""
+
+    value: Any
+    source: Source
+    number: int
+    parts: dict[str, Any] = field(default_factory=dict)
+    members: dict[str, Any] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __lt__(self, other: Node) -> bool:
+        return self.number < other.number
+
+
+Literal = tuple[Node, bool]
+Key = frozenset[Literal]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some inhabitants; `complete`: there are no others; `assumed`: questions taken as empty."""
+
+    values: tuple[Any, ...]
+    complete: bool
+    assumed: frozenset[Key] = frozenset()
+
+
+@dataclass(slots=True)
+class Space:
+    """The work on one pair: interned nodes, answers so far, questions under way, the budget."""
+
+    budget: int
+    nodes: dict[Any, Node] = field(default_factory=dict)
+    by_identity: dict[tuple[int, int], Node] = field(default_factory=dict)
+    answers: dict[Key, tuple[int, Sample]] = field(default_factory=dict)
+    open: set[Key] = field(default_factory=set)
+    kept: list[Any] = field(default_factory=list)
+    inhabit: Callable[[Key, int], Sample] = lambda _key, _want: Sample((), complete=False)
+
+    def spend(self, steps: int) -> None:
+        """Take steps from the budget; raise `Exhausted` when it is gone."""
+        self.budget -= steps
+        if self.budget < 0:
+            raise Exhausted("the budget of the pair is spent")
+
+    def node(self, value: Any, source: Source) -> Node:
+        """Give the node of a subschema; structurally equal ones are the same."""
+        place = (id(value), id(source))
+        known = self.by_identity.get(place)
+        if known is None:
+            text = json.dumps(value, sort_keys=True)
+            bound: Any = id(source) if 'Ref"' in text or '$ref"' in text else (
+                source.dialect, source.formats,
+            )  # fmt: skip
+            known = self.nodes.get((text, bound))
+            if known is None:
+                known = self.nodes[(text, bound)] = Node(value, source, len(self.nodes))
+            self.by_identity[place] = known
+            self.kept.append(value)  # an identity may not be reused while it is a key
+        return known
+
+    def refer(self, node: Node, reference: str) -> Node:
+        """Follow a reference inside the node's document."""
+        root = node.source.root
+        if reference in ("", "#"):
+            return self.node(root, node.source)
+        try:
+            if not reference.startswith("#/"):
+                return self.node(_dynamic_anchor(root, reference), node.source)
+            return self.node(find_pointer(root, unquote(reference[1:])), node.source)
+        except KeyError:
+            raise Undecided(f"$ref {reference!r} leads nowhere") from None
+
+
+def _dynamic_anchor(root: Any, reference: str) -> Any:
+    found, stack = [], [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict) and node.get("$dynamicAnchor") == reference[1:]:
+            found.append(node)
+        stack.extend(item for _, item in children(node))
+    if len(found) != 1:
+        raise KeyError(reference)
+    return found[0]
+
+
+def make_source(schema: Any, *, formats: bool | None = None) -> Source:
+    """Take a self-contained schema; formats assert as its dialect says unless told otherwise."""
+    dialect = dialect_of(schema)
+    return Source(schema, dialect, dialect == "draft-07" if formats is None else formats)
+
+
+def exact(number: float) -> Fraction:
+    """Give a JSON number exactly, as it is written in decimal."""
+    return Fraction(number) if isinstance(number, int) else Fraction(Decimal(repr(number)))
+
+
+def type_of(value: Any) -> str:
+    """Name the JSON type; an integer is a number here."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, list):
+        return "array"
+    return "object" if isinstance(value, dict) else "number"
+
+
+def freeze(value: Any) -> Any:
+    """Make a JSON value hashable so that equal means equal in JSON Schema: 1 is 1.0, not true."""
+    if isinstance(value, bool) or value is None:
+        return (type_of(value), value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ("array", tuple(map(freeze, value)))
+    if isinstance(value, dict):
+        return ("object", frozenset((key, freeze(item)) for key, item in value.items()))
+    if isinstance(value, int):
+        return value
+    return int(value) if value.is_integer() else exact(value)
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Keep the first of equal values."""
+    return list({freeze(value): value for value in reversed(list(values))}.values())[::-1]

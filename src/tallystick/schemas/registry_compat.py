@@ -1,0 +1,102 @@
+"""Compare a whole registry with another version of itself: added, removed, changed.
+
+A URN that is gone breaks whoever still sends or reads it; a new one breaks nobody. A URN whose
+schema means the same text with all its references brought in is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tallystick.core.errors import Rejected
+from tallystick.schemas.catalog import Catalog, Entry, self_contained
+from tallystick.schemas.change_rows import Change
+from tallystick.schemas.compat import Comparison, compare_bundled
+from tallystick.schemas.modes import mode_named
+from tallystick.schemas.validate import Formats
+
+__all__ = ["UrnChange", "compare_catalogs", "compare_history"]
+
+
+@dataclass(frozen=True, slots=True)
+class UrnChange:
+    """What became of one URN; `entry` is where a person should look, `against` the old version."""
+
+    urn: str
+    state: Literal["added", "removed", "changed"]
+    comparison: Comparison
+    entry: Entry
+    against: str
+
+
+def compare_catalogs(
+    old: Catalog, new: Catalog, mode: str, *, formats: Formats = "dialect"
+) -> Iterator[UrnChange]:
+    """Compare URN by URN, in order."""
+    return _against(old, new, mode, formats, {})
+
+
+def _against(
+    old: Catalog, new: Catalog, mode: str, formats: Formats, known: dict[Any, Comparison | None]
+) -> Iterator[UrnChange]:
+    """Compare two catalogs; `known` holds what was found for the same two texts of a URN."""
+    row = mode_named(mode)
+    for urn in sorted(old.entries.keys() | new.entries.keys()):
+        before, after = old.entries.get(urn), new.entries.get(urn)
+        if after is None and before is not None:
+            gone = Change("", "urn-removed", "breaking", "the URN is no longer registered")
+            verdict: Any = "breaking" if row.backward else "compatible"
+            yield UrnChange(urn, "removed", Comparison(verdict, (gone,)), before, old.manifest)
+        elif before is None and after is not None:
+            yield UrnChange(urn, "added", Comparison("compatible"), after, old.manifest)
+        elif after is not None:
+            found = _compare_urn(old, new, urn, (mode, formats), known)
+            if found is not None:
+                yield UrnChange(urn, "changed", found, after, old.manifest)
+
+
+def _compare_urn(
+    old: Catalog,
+    new: Catalog,
+    urn: str,
+    how: tuple[str, Formats],
+    known: dict[Any, Comparison | None],
+) -> Comparison | None:
+    before, after = self_contained(old, urn), self_contained(new, urn)
+    mark = (urn, json.dumps(before, sort_keys=True))
+    if mark in known:
+        return known[mark]
+    if mark[1] == json.dumps(after, sort_keys=True):
+        known[mark] = None
+        return None
+    try:
+        found = compare_bundled(before, after, how[0], formats=how[1])
+    except Rejected as error:
+        path = new.entries[urn].path
+        raise Rejected(
+            f"{path}: {error.message}", code=error.code, pointer=error.pointer
+        ) from error
+    known[mark] = found
+    return found
+
+
+def compare_history(
+    past: Iterable[Catalog], new: Catalog, mode: str, *, formats: Formats = "dialect"
+) -> list[UrnChange]:
+    """Compare with every version there was; for each URN the worst comparison is kept."""
+    order = {"compatible": 0, "unknown": 1, "breaking": 2}
+    worst: dict[str, UrnChange] = {}
+    known: dict[Any, Comparison | None] = {}
+    for old in past:
+        for change in _against(old, new, mode, formats, known):
+            kept = worst.get(change.urn)
+            if (
+                kept is None
+                or kept.state == "added"
+                or order[change.comparison.verdict] > order[kept.comparison.verdict]
+            ):
+                worst[change.urn] = change
+    return [worst[urn] for urn in sorted(worst)]

@@ -1,0 +1,195 @@
+"""Judge a stream of JSON lines, quickly and exactly, on one core or several.
+
+The quick way decodes a block of lines at once with msgspec, which keeps big integers, and asks
+the compiled schema. What a quick decoder would hide is found by one sum: written out again, the
+block must hold as many colons as before. A duplicate member, dropped on reading, takes at least
+its own colon with it, and nothing adds one as long as the block has no backslash (an escape could
+hide one). A block that fails the sum, has a backslash, or does not decode is read again line by
+line by the exact reader, which is the rule itself.
+
+Workers are forked after the first compile and read their own part of the file; findings come
+back in the order of the lines.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import msgspec
+import orjson
+
+from tallystick.schemas.validate import Finding, Judge, judge_bytes, judge_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Tally", "judge_lines", "judge_parallel"]
+
+_CHUNK: Final = 1 << 20
+_BLOCK: Final = 1 << 16
+_SHARE: Final = 1 << 21
+_DECODE: Final = msgspec.json.Decoder().decode
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a part of a stream came to: lines, messages by outcome, and all but the good ones."""
+
+    lines: int = 0
+    ok: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def judge_lines(judge: Judge, file: BinaryIO, source: str) -> Iterator[tuple[Tally, int]]:
+    """Judge a stream chunk by chunk; each step gives its tally and the bytes it took."""
+    at = 0
+    with _no_collector():
+        for chunk in _chunks(file):
+            tally = judge_chunk(judge, chunk, source, at)
+            at += tally.lines
+            yield tally, len(chunk)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Pause the cycle collector: decoded JSON holds no cycles, and looking for them is costly."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _chunks(file: BinaryIO, limit: int = sys.maxsize) -> Iterator[bytes]:
+    """Cut a stream, or its next `limit` bytes, into chunks that end with a line."""
+    rest = b""
+    while piece := file.read(min(_CHUNK, limit)):
+        limit -= len(piece)
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield rest + piece[:cut] if rest else piece[:cut]
+            rest = piece[cut:]
+        else:
+            rest += piece
+    if rest:
+        yield rest
+
+
+def judge_chunk(judge: Judge, chunk: bytes, source: str, before: int) -> Tally:
+    """Judge whole lines; `before` is how many lines of the stream came earlier."""
+    tally = Tally()
+    if len(chunk) <= _BLOCK:
+        _judge_block(judge, chunk, source, before, tally)
+        return tally
+    start, end = 0, len(chunk)
+    while start < end:
+        cut = chunk.find(b"\n", min(start + _BLOCK, end)) + 1 or end
+        _judge_block(judge, chunk[start:cut], source, before + tally.lines, tally)
+        start = cut
+    return tally
+
+
+def _judge_block(judge: Judge, block: bytes, source: str, before: int, tally: Tally) -> None:
+    lines = block.removesuffix(b"\n").split(b"\n")
+    quick = _quickly(judge, block, lines)
+    if quick is None:
+        found = (
+            judge_bytes(judge, line, source, at)
+            for at, line in enumerate(lines, before + 1)
+            if line.strip()
+        )
+    else:
+        tally.ok += len(lines) - len(quick)
+        found = (judge_value(judge, message, source, before + at + 1) for at, message in quick)
+    for finding in found:
+        if finding.outcome == "ok":
+            tally.ok += 1
+        else:
+            tally.findings.append(finding)
+    tally.lines += len(lines)
+
+
+def _quickly(judge: Judge, block: bytes, lines: list[bytes]) -> list[tuple[int, object]] | None:
+    """Give the messages of a block that need a closer look; None: the block must be read again."""
+    if b"\\" in block:
+        return None
+    decode = _DECODE
+    try:
+        messages = [decode(line) for line in lines]
+        again = orjson.dumps(messages)
+        if again != b"[%b]" % b",".join(lines) and again.count(b":") != block.count(b":"):
+            return None
+    except (msgspec.DecodeError, TypeError, RecursionError, UnicodeError):
+        return None
+    if judge.urn is not None:
+        checker = judge.checker(judge.urn)
+        valid = checker.is_valid if checker else lambda _: False
+        return [(at, message) for at, message in enumerate(messages) if not valid(message)]
+    odd: list[tuple[int, object]] = []
+    valid_by_urn = judge.quick
+    for at, message in enumerate(messages):
+        try:
+            if not valid_by_urn[message["job"]](message["data"]):
+                odd.append((at, message))
+        except (KeyError, TypeError):
+            odd.append((at, message))
+    return odd
+
+
+def judge_parallel(
+    judge: Judge, path: str, jobs: int, *, share: int = _SHARE
+) -> Iterator[tuple[Tally, int]]:
+    """Judge a regular file with several processes; tallies come in the order of the lines."""
+    from multiprocessing import get_context  # noqa: PLC0415 - only when asked for
+
+    spans = _spans(path, share)
+    at = 0
+    _WORK[:] = [(judge, path, start, stop) for start, stop in spans]
+    with get_context("fork").Pool(jobs) as pool:
+        for tally, (start, stop) in zip(
+            pool.imap(_judge_span, range(len(spans))), spans, strict=True
+        ):
+            for place, finding in enumerate(tally.findings):
+                tally.findings[place] = replace(finding, line=finding.line + at)
+            at += tally.lines
+            yield tally, stop - start
+    _WORK.clear()
+
+
+_WORK: Final[list[tuple[Judge, str, int, int]]] = []
+"""What forked workers inherit: a compiled schema cannot be sent, only shared by forking."""
+
+
+def _judge_span(number: int) -> Tally:
+    judge, path, start, stop = _WORK[number]
+    total = Tally()
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        with _no_collector():
+            for chunk in _chunks(file, stop - start):
+                tally = judge_chunk(judge, chunk, path, total.lines)
+                total.lines += tally.lines
+                total.ok += tally.ok
+                total.findings += tally.findings
+    return total
+
+
+def _spans(path: str, share: int) -> list[tuple[int, int]]:
+    """Cut a file into parts of about `share` bytes, each ending with a line."""
+    size = Path(path).stat().st_size
+    spans, start = [], 0
+    with Path(path).open("rb") as file:
+        while start < size:
+            file.seek(min(start + share, size))
+            file.readline()
+            stop = min(max(file.tell(), start + 1), size)
+            spans.append((start, stop))
+            start = stop
+    return spans

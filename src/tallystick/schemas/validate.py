@@ -1,0 +1,256 @@
+"""Judge messages against the catalog: every violation, with its place and what was expected.
+
+A message is an envelope (the URN in `job`, else in `urn`; the payload in `data`) or, when the
+caller names the URN, the bare payload. The whole of JSON Schema holds, in the schema's own
+dialect. `format` asserts where the dialect says so (draft-07) and annotates elsewhere, unless
+told otherwise. References never reach the network, and patterns cannot run away: the matcher
+gives up after a bounded number of steps and the message is then refused, not passed.
+
+A message that cannot be read, or that names no known URN, is a finding too (law 2).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
+
+from tallystick.core.errors import Rejected
+from tallystick.schemas.catalog import Catalog, self_contained
+from tallystick.schemas.refs import dialect_of
+from tallystick.schemas.subset import find_violation
+from tallystick.schemas.values import parse_json, pointer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jsonschema_rs import ValidationError
+
+__all__ = [
+    "Checker",
+    "Finding",
+    "Formats",
+    "Judge",
+    "Outcome",
+    "Violation",
+    "build_judge",
+    "compile_schema",
+    "compile_subset",
+    "judge_bytes",
+    "judge_value",
+    "urn_of",
+]
+
+Formats = Literal["dialect", "assert", "annotate"]
+Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
+_BACKTRACK_LIMIT: Final = 100_000
+_ABSENT: Final = object()
+
+
+class Violation(NamedTuple):
+    """One broken rule: where, which keyword, what it wanted and what stood there."""
+
+    pointer: str
+    keyword: str
+    expected: Any
+    found: Any
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is to be said about one message; `line` counts from 1 in a stream, 0 in a file."""
+
+    source: str
+    line: int
+    urn: str
+    outcome: Outcome
+    violations: tuple[Violation, ...] = ()
+
+
+class Checker(Protocol):
+    """A compiled schema."""
+
+    def is_valid(self, instance: Any) -> bool:
+        """Tell whether a value conforms."""
+
+    def violations(self, instance: Any) -> Iterator[Violation]:
+        """Give every broken rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """jsonschema-rs behind the two questions we ask."""
+
+    is_valid: Callable[[Any], bool]
+    iter_errors: Callable[[Any], Iterator[ValidationError]]
+
+    def violations(self, instance: Any) -> Iterator[Violation]:
+        """Give every broken rule, its place written as a JSON pointer."""
+        return map(_violation, self.iter_errors(instance))
+
+
+def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
+    """Compile a self-contained schema, or raise `Rejected` saying where it is malformed."""
+    import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
+
+    kinds = {
+        "draft-07": rs.Draft7Validator,
+        "2019-09": rs.Draft201909Validator,
+        "2020-12": rs.Draft202012Validator,
+    }
+    asserted = {"dialect": None, "assert": True, "annotate": False}[formats]
+    try:
+        compiled = kinds[dialect_of(schema)](
+            schema,
+            offline=True,
+            validate_formats=asserted,
+            pattern_options=rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
+        )
+    except rs.ValidationError as error:
+        raise Rejected(
+            f"the schema is malformed: {error.message}",
+            code="schema.malformed",
+            pointer=pointer_of(error.instance_path),
+        ) from error
+    except rs.ReferencingError as error:
+        raise Rejected(f"the schema refers to nowhere: {error}", code="schema.ref") from error
+    except ValueError as error:
+        raise Rejected(
+            f"the schema cannot be compiled: {error}", code="schema.malformed"
+        ) from error
+    return _Compiled(compiled.is_valid, compiled.iter_errors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Subset:
+    """The small subset of draft-07 that every SDK checks, behind the same two questions."""
+
+    schema: Any
+
+    def is_valid(self, instance: Any) -> bool:
+        """Tell whether the subset finds nothing."""
+        return find_violation(self.schema, instance) is None
+
+    def violations(self, instance: Any) -> Iterator[Violation]:
+        """Give the first violation; the subset stops there."""
+        found = find_violation(self.schema, instance)
+        if found is not None:
+            path, _, code = found.rpartition(": ")
+            steps = [] if path == "<root>" else re.split(r"\.|\[|\]\.?", path.removesuffix("]"))
+            yield Violation(pointer_of([*steps]), code, None, None, f"{path}: {code}")
+
+
+def compile_subset(schema: Any) -> Checker:
+    """Take a schema by the subset: what is outside it is not judged."""
+    return _Subset(schema)
+
+
+_EXPECTED: Final[dict[str, str]] = {
+    "required": "property", "type": "types", "const": "expected_value", "enum": "options",
+    "pattern": "pattern", "format": "format", "multipleOf": "multiple_of", "not": "schema",
+    "maximum": "limit", "minimum": "limit", "exclusiveMaximum": "limit",
+    "exclusiveMinimum": "limit", "maxLength": "limit", "minLength": "limit", "maxItems": "limit",
+    "minItems": "limit", "maxProperties": "limit", "minProperties": "limit",
+}  # fmt: skip
+
+
+def _violation(error: ValidationError) -> Violation:
+    kind = error.kind
+    expected: Any = getattr(kind, _EXPECTED.get(kind.name, ""), None)
+    found: Any = error.instance
+    if kind.name == "required":
+        found = None
+    elif kind.name in ("additionalProperties", "unevaluatedProperties"):
+        expected, found = "no other members", kind.value
+    return Violation(pointer_of(error.instance_path), kind.name, expected, found, error.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The rules of one run: the catalog, how it is compiled, and the URN of bare payloads.
+
+    `quick` holds the yes-or-no question of every schema compiled so far, for tight loops.
+    """
+
+    catalog: Catalog
+    compile: Callable[[Any], Checker]
+    urn: str | None = None
+    checkers: dict[str, Checker] = field(default_factory=dict)
+    quick: dict[Any, Callable[[Any], bool]] = field(default_factory=dict)
+
+    def checker(self, urn: str) -> Checker | None:
+        """Give the compiled schema of a URN, or None when the catalog has none."""
+        known = self.checkers.get(urn)
+        if known is None and urn in self.catalog.entries:
+            entry = self.catalog.entries[urn]
+            try:
+                known = self.checkers[urn] = self.compile(self_contained(self.catalog, urn))
+                self.quick[urn] = known.is_valid
+            except Rejected as error:
+                raise Rejected(
+                    f"{entry.path}: {error.message}", code=error.code, pointer=error.pointer
+                ) from error
+        return known
+
+
+def build_judge(
+    catalog: Catalog,
+    *,
+    urn: str | None = None,
+    formats: Formats = "dialect",
+    compile_with: Callable[[Any], Checker] | None = None,
+) -> Judge:
+    """Make a judge; schemas are compiled when the first message needs them."""
+    return Judge(
+        catalog,
+        compile_with or (lambda schema: compile_schema(schema, formats=formats)),
+        urn,
+    )
+
+
+def judge_bytes(judge: Judge, raw: bytes, source: str, line: int = 0) -> Finding:
+    """Read one message exactly and judge it."""
+    try:
+        message = parse_json(raw, source)
+    except Rejected as error:
+        reason = error.message.removeprefix(f"{source}:")
+        violation = Violation(error.pointer or "", "json", "exact JSON", None, reason)
+        return Finding(source, line, judge.urn or "", "unreadable", (violation,))
+    return judge_value(judge, message, source, line)
+
+
+def judge_value(judge: Judge, message: Any, source: str, line: int = 0) -> Finding:
+    """Judge one message that has been read."""
+    urn, payload, prefix = judge.urn, message, ""
+    if urn is None:
+        if not isinstance(message, dict):
+            violation = Violation("", "type", "object", message, "a message is an object")
+            return Finding(source, line, "", "unreadable", (violation,))
+        urn, payload, prefix = urn_of(message), message.get("data", _ABSENT), "/data"
+    checker = judge.checker(urn)
+    if checker is None:
+        return Finding(source, line, urn, "unknown")
+    if payload is _ABSENT:
+        absent = Violation("", "required", "data", None, "the envelope has no data")
+        return Finding(source, line, urn, "invalid", (absent,))
+    if checker.is_valid(payload):
+        return Finding(source, line, urn, "ok")
+    violations = sorted(
+        (one._replace(pointer=prefix + one.pointer) for one in checker.violations(payload)),
+        key=_order,
+    )
+    return Finding(source, line, urn, "invalid", tuple(violations))
+
+
+def _order(violation: Violation) -> tuple[str, str, str]:
+    return violation.pointer, violation.keyword, violation.message
+
+
+def urn_of(message: dict[str, Any]) -> str:
+    """Give the URN of an envelope: `job` when it is a non-empty string, else `urn`, else empty."""
+    for name in ("job", "urn"):
+        value = message.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""

@@ -1,0 +1,99 @@
+"""Prove that one schema holds another, or find a document that shows it does not.
+
+`prove` gives one of three: `contained`, proven by an exhausted search; `broken`, with a witness
+that the validator itself accepts under the first schema and refuses under the second; `unknown`,
+with the reason. Nothing is ever guessed: a witness that the validator does not confirm is no
+witness, and a proof cut short is no proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tallystick.core.errors import Rejected
+from tallystick.schemas.containment.nodes import (
+    Circular,
+    Key,
+    Node,
+    Space,
+    Undecided,
+    make_source,
+)
+from tallystick.schemas.containment.search import inhabit, make_space
+from tallystick.schemas.refs import Document, bundle
+from tallystick.schemas.validate import Formats, Violation, compile_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BUDGET", "Proof", "check_witness", "prove", "self_contained_schema"]
+
+BUDGET: Final = 30_000
+"""Steps one pair may take; about a second at the very worst."""
+
+_MORE: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How a containment stands; `violations` say why the second schema refuses the witness."""
+
+    outcome: Literal["contained", "broken", "unknown"]
+    witness: Any = None
+    violations: tuple[Violation, ...] = ()
+    reason: str = ""
+
+
+def self_contained_schema(schema: Any, name: str) -> Any:
+    """Check that a schema refers to itself only, and give it ready for the proof."""
+    return bundle(Document(f"{name}.json", schema), {})
+
+
+def prove(old: Any, new: Any, *, formats: Formats = "dialect", budget: int = BUDGET) -> Proof:
+    """Decide whether every document of `old` is a document of `new`; both are self-contained."""
+    accepts = compile_schema(old, formats=formats)
+    refuses = compile_schema(new, formats=formats)
+    asserted = {"dialect": None, "assert": True, "annotate": False}[formats]
+    space = make_space(budget)
+    before = space.node(old, make_source(old, formats=asserted))
+    after = space.node(new, make_source(new, formats=asserted))
+    question: Key = frozenset({(before, True), (after, False)})
+    reason = "the search ended without a witness and without a proof"
+    candidates: list[Any] = []
+    try:
+        sample = inhabit(space, question, 1)
+        if not sample.values and sample.complete:
+            return Proof("contained")
+        candidates = list(sample.values)
+    except Circular as circular:
+        return Proof("unknown", reason=str(circular))
+    except Undecided as undecided:
+        reason = str(undecided)
+    except RecursionError:
+        reason = "the schemas are nested too deeply"
+    for value in chain(candidates, _guesses(before, after, budget // 4)):
+        if accepts.is_valid(value) and not refuses.is_valid(value):
+            return Proof("broken", value, tuple(refuses.violations(value)))
+    return Proof("unknown", reason=reason)
+
+
+def _guesses(before: Node, after: Node, budget: int) -> Iterator[Any]:
+    """Give documents of the old schema, and of what the new one refuses, when proof failed."""
+    for question in (frozenset({(before, True)}), frozenset({(after, False)})):
+        space: Space = make_space(budget)
+        try:
+            yield from inhabit(space, question, _MORE).values
+        except (Undecided, RecursionError):
+            continue
+
+
+def check_witness(old: Any, new: Any, witness: Any, *, formats: Formats = "dialect") -> bool:
+    """Tell whether the validator accepts a document under `old` and refuses it under `new`."""
+    try:
+        return compile_schema(old, formats=formats).is_valid(witness) and not compile_schema(
+            new, formats=formats
+        ).is_valid(witness)
+    except Rejected:
+        return False

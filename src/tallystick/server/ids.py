@@ -1,0 +1,71 @@
+"""Schema ids: 1-based in lexical URN order, as the seed says, and frozen once `ids.lock` is there.
+
+    {"ids": {"urn:babel:orders:created": 1, "urn:babel:users:registered": 2}}
+
+An id on the wire outlives every commit, so a URN named in the lock keeps its id for ever. URNs
+that the lock does not name yet follow, in lexical order, after the highest id it ever gave. A URN
+that left the registry stays in the lock: its id is never given to another.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.core.errors import Rejected
+from tallystick.schemas.values import escape, line_of, parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["LOCK", "MAX_ID", "assign_ids", "parse_lock", "render_lock"]
+
+LOCK: Final = "ids.lock"
+"""The name of the lock; it stands beside the manifest."""
+MAX_ID: Final = 2**31 - 1
+
+
+def parse_lock(raw: bytes, file: str = LOCK) -> dict[str, int]:
+    """Read a lock, or raise `Rejected` naming the line."""
+    value = parse_json(raw, file)
+    text = raw.decode()
+
+    def fault(pointer: str, message: str) -> Rejected:
+        return Rejected(
+            f"{file}:{line_of(text, pointer)}: {message}", code="ids.lock", pointer=pointer
+        )
+
+    if not isinstance(value, dict) or value.keys() != {"ids"} or not isinstance(value["ids"], dict):
+        raise fault("", 'a lock is {"ids": {URN: id}}')
+    holders: dict[int, str] = {}
+    for urn, number in value["ids"].items():
+        place = f"/ids/{escape(urn)}"
+        if not _is_id(number):
+            raise fault(place, f"an id is a whole number from 1 to {MAX_ID}")
+        if number in holders:
+            raise fault(place, f"the id {number} belongs to {holders[number]} already")
+        holders[number] = urn
+    return dict(value["ids"])
+
+
+def _is_id(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MAX_ID
+
+
+def assign_ids(urns: Iterable[str], locked: Mapping[str, int]) -> dict[str, int]:
+    """Give every URN its id, in lexical URN order."""
+    following = max(locked.values(), default=0) + 1
+    out = {}
+    for urn in sorted(urns):
+        if urn in locked:
+            out[urn] = locked[urn]
+        else:
+            out[urn] = following
+            following += 1
+    return out
+
+
+def render_lock(ids: Mapping[str, int]) -> str:
+    """Write a lock, in the order of the ids, so that a new URN is a new line at the end."""
+    ordered = dict(sorted(ids.items(), key=lambda item: item[1]))
+    return json.dumps({"ids": ordered}, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,185 @@
+"""One state of the registry as it is served: every subject with its id and its ready answer.
+
+A snapshot is a function of the files that were read. `load_snapshot` also gives those files with
+their stamps, even when it fails, because exactly a change of one of them can change the outcome.
+A registry that does not load, or holds a schema that does not compile, is never served.
+
+The seed serves each schema file verbatim. A schema that refers to other files would be useless to
+a client that has no files, so that one is served with its references brought in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_OID, uuid5
+
+import orjson
+
+from tallystick.core.errors import Rejected, TallystickError, Unavailable
+from tallystick.schemas.catalog import (
+    MANIFEST,
+    Catalog,
+    Entry,
+    parse_catalog,
+    read_inside,
+    self_contained,
+)
+from tallystick.schemas.refs import reach
+from tallystick.schemas.validate import compile_schema
+from tallystick.server.fields import list_fields
+from tallystick.server.ids import LOCK, assign_ids, parse_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Loaded", "Snapshot", "Stamp", "Subject", "load_snapshot", "manifest_of", "stamp_of"]
+
+Stamp = tuple[int, int, int, int] | None
+"""What tells two states of a file apart; None when it is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One URN: its id, the text served, the schema without foreign references, its full answer.
+
+    `guid` is a name for the text alone. `reaches` are the other files that the schema refers to,
+    directly or not.
+    """
+
+    urn: str
+    id: int
+    entry: Entry
+    text: str
+    schema: Any
+    body: bytes
+    guid: str
+    reaches: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Every subject in lexical order, and by id; `unlocked` are those that `ids.lock` lacks.
+
+    `shared` are the texts of the files that are no subject's own, `listing` is what the catalog
+    page shows, as JSON.
+    """
+
+    catalog: Catalog
+    subjects: Mapping[str, Subject]
+    by_id: Mapping[int, Subject]
+    shared: Mapping[str, str]
+    locked: bool
+    unlocked: tuple[str, ...]
+    listing: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The outcome of one attempt: a snapshot or an error, and the files that decided it."""
+
+    snapshot: Snapshot | None
+    error: TallystickError | None
+    stamps: Mapping[Path, Stamp]
+
+
+def manifest_of(registry: Path) -> Path:
+    """Name the manifest of a registry given as a file or as a folder."""
+    return registry / MANIFEST if registry.is_dir() else registry
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Look at a file without reading it."""
+    try:
+        seen = os.stat(path)  # noqa: PTH116 - one system call, several hundred times a second
+    except OSError:
+        return None
+    return seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size, seen.st_ino
+
+
+def load_snapshot(registry: Path) -> Loaded:
+    """Read the registry and its lock; an error is part of the answer."""
+    manifest = manifest_of(registry)
+    root = manifest.parent
+    stamps: dict[Path, Stamp] = {}
+
+    def read(path: Path) -> bytes:
+        stamps[path] = stamp_of(path)
+        return path.read_bytes()
+
+    def read_file(inside: str) -> bytes:
+        stamps[root / inside] = stamp_of(root / inside)
+        return read_inside(root, inside)
+
+    try:
+        lock = root / LOCK
+        stamps[lock] = stamp_of(lock)
+        locked = parse_lock(read(lock), str(lock)) if stamps[lock] else None
+        catalog = parse_catalog(read(manifest), read_file, str(manifest), root)
+        return Loaded(_build(catalog, locked), None, stamps)
+    except TallystickError as error:
+        return Loaded(None, error, stamps)
+    except OSError as error:
+        hint = "name the manifest with --registry"
+        message = f"{error.filename or manifest}: {error.strerror or error}"
+        return Loaded(None, Unavailable(message, code="registry.missing", hint=hint), stamps)
+
+
+def _build(catalog: Catalog, locked: Mapping[str, int] | None) -> Snapshot:
+    ids = assign_ids(catalog.entries, locked or {})
+    subjects = {urn: _subject(catalog, urn, number) for urn, number in ids.items()}
+    own = {entry.path for entry in catalog.entries.values()}
+    return Snapshot(
+        catalog,
+        subjects,
+        {subject.id: subject for subject in subjects.values()},
+        {path: held.text for path, held in catalog.documents.items() if path not in own},
+        locked is not None,
+        tuple(urn for urn in ids if locked is not None and urn not in locked),
+        orjson.dumps([_describe(subject) for subject in subjects.values()]),
+    )
+
+
+def _subject(catalog: Catalog, urn: str, number: int) -> Subject:
+    entry = catalog.entries[urn]
+    schema = self_contained(catalog, urn)
+    try:
+        compile_schema(schema)
+    except Rejected as error:
+        raise Rejected(
+            f"{entry.path}: {error.message}", code=error.code, pointer=error.pointer
+        ) from error
+    text = entry.text if schema is entry.schema else json.dumps(schema, ensure_ascii=False)
+    answer = {"subject": urn, "version": 1, "id": number, "schemaType": "JSON", "schema": text}
+    reaches = () if schema is entry.schema else _reach_all(catalog, entry.path)
+    guid = str(uuid5(NAMESPACE_OID, text))
+    return Subject(urn, number, entry, text, schema, orjson.dumps(answer), guid, reaches)
+
+
+def _reach_all(catalog: Catalog, path: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    pending = [path]
+    while pending:
+        document = catalog.documents[pending.pop()]
+        new = [one for one in reach(document, catalog.documents) if one not in found]
+        found.update(dict.fromkeys(new))
+        pending.extend(new)
+    return tuple(one for one in found if one != path)
+
+
+def _describe(subject: Subject) -> dict[str, Any]:
+    schema = subject.schema if isinstance(subject.schema, dict) else {}
+    return {
+        "subject": subject.urn,
+        "id": subject.id,
+        "owner": subject.entry.owner,
+        "status": subject.entry.status,
+        "title": str(schema.get("title", "")),
+        "description": str(schema.get("description", "")),
+        "file": subject.entry.path,
+        "fields": list_fields(subject.schema),
+        "schema": subject.text,
+    }

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tallystick.schemas.check import Checked, check_registry
+from tallystick.schemas.check_names import collisions, is_urn, kafka_topic, message_id, sqs_queue
+
+ENVELOPE = {"job": "urn:babel:a:one", "trace_id": "t", "data": {"n": 1}, "attempts": 0}
+
+
+def check(files: dict[str, Any], *rows: dict[str, Any]) -> Checked:
+    """Check a registry held in memory; one row for `a.json` when none is given."""
+    manifest = {"schemas": rows or [{"urn": "urn:babel:a:one", "schema": "a.json"}]}
+
+    def read(path: str) -> bytes:
+        if path not in files:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        content = files[path]
+        return content if isinstance(content, bytes) else json.dumps(content).encode()
+
+    return check_registry(json.dumps(manifest, indent=1).encode(), read, "registry.json")
+
+
+def row(urn: str, schema: str = "a.json", **more: Any) -> dict[str, Any]:
+    return {"urn": urn, "schema": schema, **more}
+
+
+def rules(checked: Checked) -> list[tuple[str, int, str, str]]:
+    return [(one.file, one.line, one.pointer, one.rule) for one in checked.faults]
+
+
+def test_a_sound_registry_has_no_faults() -> None:
+    checked = check({"a.json": {"type": "object"}})
+    assert (checked.faults, checked.urns, checked.files) == ((), ("urn:babel:a:one",), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "pointer", "rule", "words"),
+    [
+        (b'{\n"type": "strnig"}', 2, "/type", "schema.meta", "did you mean 'string'"),
+        (b'{"properties": {\n"x": {"type": "blob"}}}', 2, "/properties/x/type", "schema.meta",
+         "the types are"),
+        (b'{"required":\n "a"}', 2, "/required", "schema.meta", "array"),
+        (b'{"minLength":\n -1}', 2, "/minLength", "schema.meta", "minimum"),
+        (b'{"pattern":\n\n "["}', 3, "/pattern", "schema.meta", "regex"),
+        (b'{"definitions": {"unused": {"type":\n 3}}}', 2, "/definitions/unused/type",
+         "schema.meta", "array"),
+        (b'{\n"type" "x"}', 2, "", "schema.json", "delimiter"),
+        (b'{"a": 1,\n"a": 2}', 2, "", "schema.json", "twice"),
+        (b'{"$schema":\n "http://example.com/own"}', 1, "", "schema.json", "$schema"),
+        (b'{"items":\n {"$ref": "#/definitions/gone"}}', 2, "/items/$ref", "schema.ref", "nowhere"),
+        (b'{"items":\n {"$ref": "https://example.com/x"}}', 2, "/items/$ref", "schema.ref",
+         "never fetched"),
+        (b'{"$ref":\n "a%00b.json"}', 2, "/$ref", "registry.path", "leaves"),
+        (b'{"not": {"$ref":\n "../../etc/passwd"}}', 2, "/not/$ref", "registry.path", "leaves"),
+        (b'{"items": {"$ref":\n "gone.json#/x"}}', 2, "/items/$ref", "schema.missing", "No such"),
+        (b'{"$schema": "https://json-schema.org/draft/2020-12/schema",\n"pattern": "["}', 2,
+         "/pattern", "schema.compile", "regex"),
+        (b'{"type": "string",\n"examples": ["x",\n 5]}', 3, "/examples/1", "example", "string"),
+    ],
+)  # fmt: skip
+def test_a_faulty_schema_is_named_with_line_and_pointer(
+    text: bytes, line: int, pointer: str, rule: str, words: str
+) -> None:
+    checked = check({"a.json": text})
+    assert [(one.line, one.rule) for one in checked.faults] == [(line, rule)]
+    fault = checked.faults[0]
+    assert fault.file == "a.json"
+    assert fault.pointer in (pointer, "/$schema")
+    assert words in fault.message
+    assert checked.errors == 1
+
+
+def test_every_fault_is_found_in_one_pass() -> None:
+    files = {
+        "a.json": {"properties": {"x": {"type": "strnig", "minLength": -1}}},
+        "b.json": b"{",
+        "c.json": {"$ref": "gone.json"},
+    }
+    checked = check(
+        files, *(row(f"urn:babel:x:{name}", f"{name}.json") for name in ("a", "b", "c", "d"))
+    )
+    assert [fault.rule for fault in checked.faults] == [
+        "schema.meta", "schema.meta", "schema.json", "schema.missing", "schema.missing",
+    ]  # fmt: skip
+    assert [fault.file for fault in checked.faults[-2:]] == ["c.json", "registry.json"]
+
+
+def test_a_fault_in_a_shared_file_is_named_once_and_in_that_file() -> None:
+    files = {
+        "a.json": {"$ref": "common.json#/definitions/m"},
+        "b.json": {"$ref": "common.json#/definitions/m"},
+        "common.json": {"definitions": {"m": {"type": "nubmer"}}},
+    }
+    checked = check(files, row("urn:babel:x:a", "a.json"), row("urn:babel:x:b", "b.json"))
+    assert [(fault.file, fault.pointer) for fault in checked.faults] == [
+        ("common.json", "/definitions/m/type")
+    ]
+
+
+def test_a_long_chain_of_files_does_not_exhaust_the_stack() -> None:
+    files: dict[str, Any] = {f"{at}.json": {"$ref": f"{at + 1}.json"} for at in range(3000)}
+    files["3000.json"] = {"type": "strnig"}
+    checked = check(files, row("urn:babel:x:a", "0.json"))
+    assert [fault.file for fault in checked.faults] == ["3000.json"]
+
+
+def test_a_misspelt_keyword_is_a_warning_and_an_extension_is_not() -> None:
+    checked = check(
+        {"a.json": {"minLenght": 3, "x-minLenght": 1, "confluent:tags": ["PII"], "owner": "me"}}
+    )
+    assert [(fault.level, fault.pointer) for fault in checked.faults] == [("warning", "/minLenght")]
+    assert checked.errors == 0
+
+
+@pytest.mark.parametrize(
+    ("urn", "well_formed"),
+    [
+        ("urn:babel:orders:created", True),
+        ("urn:babel:orders:created.v2", True),
+        ("URN:example:a%20b", True),
+        ("orders:created", False),
+        ("urn:babel", False),
+        ("urn:babel:", False),
+        ("urn:b:x", False),
+        ("urn:babel:a b", False),
+        ("urn:babel:ä", False),
+        ("urn:babel:%zz", False),
+        ("urn:babel:orders\n", False),
+    ],
+)
+def test_a_urn_is_written_as_rfc_8141_says(urn: str, well_formed: bool) -> None:
+    assert is_urn(urn) is well_formed
+    levels = [fault.level for fault in check({"a.json": {}}, row(urn)).faults]
+    if not well_formed:
+        assert levels == ["error"]
+    elif urn.lower() != urn or "%" in urn:
+        assert levels == ["warning"]
+    else:
+        assert levels == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("urn:babel:a:b.c", "urn:babel:a:b_c"),
+        ("urn:babel:a:b-c", "urn:babel:a:b.c"),
+        ("urn:babel:a:b", "urn:babel:A:b"),
+        ("urn:babel:a:" + "x" * 80 + "1", "urn:babel:a:" + "x" * 80 + "2"),
+    ],
+)
+def test_urns_that_meet_in_a_derived_name_are_refused(first: str, second: str) -> None:
+    checked = check({"a.json": {}}, row(first), row(second))
+    meeting = [fault for fault in checked.faults if fault.rule == "urn.collision"]
+    assert len(meeting) == 1
+    assert (meeting[0].urn, meeting[0].pointer) == (second, "/schemas/1/urn")
+    assert first in meeting[0].message
+
+
+def test_urns_that_stay_apart_do_not_collide() -> None:
+    urns = [f"urn:babel:orders:created.v{number}" for number in range(500)]
+    assert list(collisions(urns)) == []
+
+
+def test_derived_names_are_legal_for_what_they_name() -> None:
+    urn = "urn:babel:orders:created.v2"
+    assert message_id(urn) == "urn_babel_orders_created_v2"
+    assert kafka_topic(urn) == "urn.babel.orders.created.v2"
+    assert sqs_queue(urn) == "urn-babel-orders-created-v2"
+
+
+@pytest.mark.parametrize(
+    ("example", "pointer", "rule"),
+    [
+        ({**ENVELOPE, "data": {"n": "x"}}, "/data/n", "example"),
+        ({"n": "x"}, "/n", "example"),
+        ({**ENVELOPE, "job": "urn:babel:a:two"}, "/job", "example"),
+        (b"{", "", "example"),
+        (None, "", "example.missing"),
+    ],
+)
+def test_an_example_that_the_manifest_names_must_be_valid(
+    example: Any, pointer: str, rule: str
+) -> None:
+    files = {"a.json": {"properties": {"n": {"type": "integer"}}}}
+    if example is not None:
+        files["m.json"] = example
+    checked = check(files, row("urn:babel:a:one", examples=["m.json"]))
+    assert [(one.pointer, one.rule) for one in checked.faults] == [(pointer, rule)]
+
+
+def test_a_good_example_may_be_an_envelope_or_bare_data() -> None:
+    files = {"a.json": {"required": ["n"]}, "m.json": ENVELOPE, "bare.json": {"n": 2}}
+    checked = check(files, row("urn:babel:a:one", examples=["m.json", "bare.json"]))
+    assert (checked.faults, checked.examples) == ((), 2)
+
+
+def test_a_manifest_that_is_not_a_manifest_is_one_fault() -> None:
+    checked = check_registry(b'{"schemas": [\n{"urn": ""}]}', lambda _: b"", "registry.json")
+    assert rules(checked) == [("registry.json", 2, "/schemas/0/urn", "manifest")]
