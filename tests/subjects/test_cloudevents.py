@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from tallystick.suites.session import Plan, run_plan
 from tallystick.suites.subject import Deadlines
 from tallystick.suites.subjects import OURS, for_suite, open_subject
 
+FOLDER = Path(__file__).parents[2] / "subjects"
 VERSIONS = {
     "cloudevents-python": "2.2.0",
     "cloudevents-pydantic": "0.2.0",
@@ -152,3 +155,27 @@ def test_what_an_sdk_does_not_have_is_declared_with_the_reason(name: str) -> Non
     answer = ask(name, "ce_read", kind="event", body_base64="", format="avro")
     assert "avro" in (answer.unsupported or "")
     assert ask(name, "canonical").unsupported
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_a_line_ends_at_a_line_feed_only(name: str) -> None:
+    event = {**MINIMAL, "time": "2018-04-05T17:31:00Z", "data": {"json": "\u2028\x85"}}
+    given = {"format": "json", "event": event}
+    request = {"op": "run", "id": 2**53, "case": "x", "operation": "ce_write", "given": given}
+    done = subprocess.run(
+        [FOLDER / name / "start"],
+        input=f"{json.dumps(request, ensure_ascii=False)}\n".encode(),
+        capture_output=True,
+        timeout=600,
+        check=True,
+    )
+    answer = json.loads(done.stdout)
+    assert answer["id"] == 2**53
+    written = json.loads(base64.b64decode(answer["result"]["bytes_base64"]))
+    assert written["data"] == "\u2028\x85"
+
+
+def test_no_lock_file_names_a_registry() -> None:
+    for path in (FOLDER / "cloudevents-node" / "package-lock.json", *FOLDER.glob("*/*.txt")):
+        assert "resolved" not in path.read_text()
+        assert "--index-url" not in path.read_text()
