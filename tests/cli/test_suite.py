@@ -231,7 +231,8 @@ def test_a_truncated_journal_is_shown_and_exits_1(
 
 def test_the_subjects_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert tally(capsys, "suite", "subjects")[1].split() == [
-        "tallystick", "babelqueue", "go", "node", "java",
+        "tallystick", "babelqueue", "go", "node", "java", "cloudevents-python",
+        "cloudevents-pydantic", "cloudevents-node", "cloudevents-go", "cloudevents-java",
     ]  # fmt: skip
     assert json.loads(tally(capsys, "suite", "subjects", "--json")[1])[0] == "tallystick"
 
@@ -290,6 +291,21 @@ def test_the_proof_shows_the_scoreboard_and_exits_0(
     assert (code, proof["conforms"]) == (0, True)
     assert ours["identical"] == ours["byte_vectors"] >= 150
     assert list(proof["missing"]) == [liar("start-dies")]
+    events = proof["cloudevents"]
+    assert list(events["missing"]) == [liar("start-dies")]
+    parts = events["subjects"]["tallystick"]["parts"]
+    assert (parts["json"]["passed"], parts["protobuf"]["passed"]) == (43, 33)
+
+
+def test_the_proof_asks_a_named_subject_only_what_it_is_proved_with(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = ["prove", "--json", "--subject", "tallystick", "--subject", "cloudevents-node"]
+    code, out, _ = tally(capsys, *told)
+    proof = json.loads(out)
+    assert code == 0
+    assert list(proof["subjects"]) == ["tallystick"]
+    assert list(proof["cloudevents"]["subjects"]) == ["tallystick", "cloudevents-node"]
 
 
 def test_the_proof_fails_without_tallystick(capsys: pytest.CaptureFixture[str]) -> None:

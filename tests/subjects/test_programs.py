@@ -19,6 +19,17 @@ FOLDER = Path(__file__).parents[2] / "subjects"
 MESSAGE_OPERATIONS = {
     "canonical", "decode", "reencode", "make", "retry", "poison_record", "dead_letter", "redrive",
 }  # fmt: skip
+TOOLS = {
+    "go": "go",
+    "node": "node",
+    "java": "java",
+    "babelqueue": "python3",
+    "cloudevents-python": "python3",
+    "cloudevents-pydantic": "python3",
+    "cloudevents-node": "node",
+    "cloudevents-go": "go",
+    "cloudevents-java": "java",
+}
 FAKE = """#!/bin/sh
 set -eu
 name=fake
@@ -72,10 +83,7 @@ def test_what_is_not_offered_is_declared_with_a_reason(name: str) -> None:
     assert answer["unsupported"]
 
 
-@pytest.mark.parametrize(
-    ("name", "tool"),
-    [("go", "go"), ("node", "node"), ("java", "java"), ("babelqueue", "python3")],
-)
+@pytest.mark.parametrize(("name", "tool"), TOOLS.items())
 def test_a_missing_toolchain_is_said_in_one_line(name: str, tool: str, tmp_path: Path) -> None:
     dirname = shutil.which("dirname")
     assert dirname

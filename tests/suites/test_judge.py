@@ -31,6 +31,9 @@ EITHER = {
     "dead_letter": {"reason": "poison"}, "shape": "splice_or_wrapper",
     "record": {"raw": '{"n":1e400}'}, "splice_literals": ["1e400"], "splice_keys": ["n"],
 }  # fmt: skip
+MINIMAL = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
+TIMED = {**MINIMAL, "time": "2018-04-05T17:31:00Z"}
+WRITTEN = {"format": "json", "event": MINIMAL}
 DEAD = '"dead_letter":{"reason":"poison"}'
 
 PASSES: list[tuple[str, Any, dict[str, Any]]] = [
@@ -66,6 +69,13 @@ PASSES: list[tuple[str, Any, dict[str, Any]]] = [
     ("poison_record", SPLICE, {"bytes_base64": b64('{"a":1,' + DEAD + "}")}),
     ("poison_record", EITHER, {"bytes_base64": b64('{"n":1e400,' + DEAD + "}")}),
     ("poison_record", EITHER, {"bytes_base64": b64('{"raw":"{\\"n\\":1e400}",' + DEAD + "}")}),
+    ("event", TIMED, {"event": {**MINIMAL, "time": "2018-04-05T19:31:00.0004+02:00"}}),
+    ("events", [MINIMAL, TIMED], {"events": [MINIMAL, TIMED]}),
+    ("parsed", True, {"event": MINIMAL}),
+    ("parsed", True, {"events": []}),
+    ("reads_as", WRITTEN, doc({**MINIMAL, "time": None})),
+    ("json_members", {"id": "1", "time": {"absent": True}}, doc(MINIMAL)),
+    ("json_members", {"time": {"absent": True}}, doc({"time": None})),
 ]
 FAILS: list[tuple[str, Any, dict[str, Any]]] = [
     ("members", {"attempts": 2}, {"attempts": 2.0}),
@@ -115,6 +125,21 @@ FAILS: list[tuple[str, Any, dict[str, Any]]] = [
     ("poison_record", SPLICE, {"bytes_base64": b64("[]")}),
     ("poison_record", EITHER, {"bytes_base64": b64('{"n":1E400,' + DEAD + "}")}),
     ("poison_record", EITHER, {"bytes_base64": b64('{"n":1e400,"raw":"",' + DEAD + "}")}),
+    ("event", MINIMAL, {"event": TIMED}),
+    ("event", TIMED, {"event": {**MINIMAL, "time": "2018-04-05T17:31:00.001Z"}}),
+    ("event", MINIMAL, {"event": {**MINIMAL, "extensions": {"x": {"float": 1.5}}}}),
+    ("event", MINIMAL, {"event": {**MINIMAL, "data": {"json": None}}}),
+    ("event", MINIMAL, {}),
+    ("events", [MINIMAL, TIMED], {"events": [TIMED, MINIMAL]}),
+    ("events", [MINIMAL], {"events": []}),
+    ("events", [], {}),
+    ("parsed", True, {}),
+    ("reads_as", WRITTEN, doc(TIMED)),
+    ("reads_as", WRITTEN, {"bytes_base64": b64("{")}),
+    ("reads_as", WRITTEN, {}),
+    ("json_members", {"id": "1"}, doc({"id": 1})),
+    ("json_members", {"data": {"absent": True}}, doc({"data": None})),
+    ("json_members", {"id": "1"}, {"bytes_base64": b64("[")}),
 ]  # fmt: skip
 
 

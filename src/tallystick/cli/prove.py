@@ -1,4 +1,4 @@
-"""`tally prove`: the standard on every subject at hand, and the scoreboard.
+"""`tally prove`: the standard and the CloudEvents cases on every subject at hand; the scoreboards.
 
 Exit 0 when Tallystick itself conforms. What the other subjects do is a finding about them.
 """
@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import uuid
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.progress import Progress, end_in_order
+from tallystick.report.events_table import count_parts, event_scoreboard
 from tallystick.report.table import identical_bytes, scoreboard, summarize_all
-from tallystick.suites.find import load_standard
+from tallystick.suites.cloudevents import load_cloudevents
+from tallystick.suites.find import CLOUDEVENTS, STANDARD, load_standard
 from tallystick.suites.prove import Proof, prove
 from tallystick.suites.session import Plan
-from tallystick.suites.subjects import NAMES
+from tallystick.suites.subjects import NAMES, for_suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tallystick.suites.load import Suite
 
 __all__ = ["register"]
 
@@ -38,36 +43,68 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def _prove(args: argparse.Namespace) -> int:
-    suite = load_standard()
-    subjects = list(dict.fromkeys(args.subjects or NAMES))
-    plan = Plan(
-        suite.cases,
-        {suite.name: suite.version},
-        run=str(uuid.uuid4()),
-        time=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-    )
+    chosen = args.subjects or NAMES
+    suites = [load_standard(), load_cloudevents(None, _say)]
+    work = [(suite, subjects) for suite in suites if (subjects := for_suite(suite.name, chosen))]
+    total = sum(len(suite.cases) * len(subjects) for suite, subjects in work)
+    proofs: dict[str, Proof] = {}
     with ExitStack() as stack:
         stack.enter_context(end_in_order())
         write: Callable[[str], object] = len
         if args.journal:
             write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
-        bar = stack.enter_context(Progress(len(suite.cases) * len(subjects), subjects[0]))
-        proof = prove(
-            plan, subjects, begin=bar.rename, write=write, advance=bar.advance, talk=bar.talk
-        )
-    print(_as_json(proof) if args.json else _as_text(proof))
-    return 0 if proof.conforms else 1
+        bar = stack.enter_context(Progress(total, chosen[0]))
+        for suite, subjects in work:
+            proofs[suite.name] = prove(
+                _plan(suite), subjects, begin=bar.rename, write=write, advance=bar.advance,
+                talk=bar.talk,
+            )  # fmt: skip
+    conforms = all(proof.conforms for proof in proofs.values())
+    print(_as_json(proofs, conforms) if args.json else _as_text(proofs, conforms))
+    return 0 if conforms else 1
 
 
-def _as_text(proof: Proof) -> str:
-    verdict = "conforms" if proof.conforms else "does NOT conform"
-    return f"{scoreboard(proof.journals, proof.missing)}\ntallystick {verdict}"
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
-def _as_json(proof: Proof) -> str:
+def _plan(suite: Suite) -> Plan:
+    return Plan(
+        suite.cases,
+        {suite.name: suite.version},
+        run=str(uuid.uuid4()),
+        time=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+    )
+
+
+def _as_text(proofs: dict[str, Proof], conforms: bool) -> str:
+    boards = {STANDARD: scoreboard, CLOUDEVENTS: event_scoreboard}
+    parts = [boards[name](proof.journals, proof.missing) for name, proof in proofs.items()]
+    verdict = "conforms" if conforms else "does NOT conform"
+    return "\n".join([*parts, f"tallystick {verdict}"])
+
+
+def _as_json(proofs: dict[str, Proof], conforms: bool) -> str:
+    summary: dict[str, Any] = {}
+    for name, proof in proofs.items():
+        about = {**_summaries[name](proof), "missing": dict(proof.missing)}
+        summary |= about if name == STANDARD else {name: about}
+    return json.dumps({**summary, "conforms": conforms})
+
+
+def _standard(proof: Proof) -> dict[str, Any]:
     summary = summarize_all(proof.journals)
     for journal in proof.journals:
         right, every = identical_bytes(journal)
-        about = {"byte_vectors": every, "identical": right}
-        summary["subjects"][journal.head.subject] |= about
-    return json.dumps({**summary, "missing": dict(proof.missing), "conforms": proof.conforms})
+        summary["subjects"][journal.head.subject] |= {"byte_vectors": every, "identical": right}
+    return summary
+
+
+def _events(proof: Proof) -> dict[str, Any]:
+    summary = summarize_all(proof.journals)
+    for journal in proof.journals:
+        summary["subjects"][journal.head.subject] |= {"parts": count_parts(journal)}
+    return summary
+
+
+_summaries = {STANDARD: _standard, CLOUDEVENTS: _events}

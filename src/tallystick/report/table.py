@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BYTES",
+    "align",
     "compare_journals",
     "identical_bytes",
+    "not_run",
     "repeat_command",
     "scoreboard",
     "section_of",
@@ -90,7 +92,7 @@ def show_journal(journal: Journal) -> str:
     head = journal.head
     about = f"{head.versions.get('subject.name', '')} {head.versions.get('subject.version', '')}"
     lines = [f"{head.subject} ({about.strip() or 'not started'}), suite {head.suite}", ""]
-    lines += _align(_section_rows(journal))
+    lines += align(_section_rows(journal))
     trouble = [record for record in journal.records if _needs_a_line(record)]
     for record in trouble:
         lines += ["", *_show_record(record, head.subject)]
@@ -118,7 +120,8 @@ def _section_rows(journal: Journal) -> list[list[str]]:
     return [*rows, ["all", *(str(total[name]) for name in names)]]
 
 
-def _align(rows: Sequence[Sequence[str]]) -> list[str]:
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Give rows of cells as lines: the first column to the left, all others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
@@ -194,9 +197,13 @@ def scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) -> str:
     rows += [[section, *(_score(j.records, section) for j in journals)] for section in sections]
     rows.append(["all", *(_score(journal.records, "") for journal in journals)])
     rows.append(["byte-identical", *(_identical(journal) for journal in journals)])
-    lines = [*_align(rows), "", "passed/asked; - is unsupported"]
-    lines += [f"{name}: not run, {_one_line(reason)}" for name, reason in missing.items()]
-    return "\n".join(lines) + "\n"
+    lines = [*align(rows), "", "passed/asked; - is unsupported"]
+    return "\n".join([*lines, *not_run(missing)]) + "\n"
+
+
+def not_run(missing: Mapping[str, str]) -> list[str]:
+    """Say of each subject that could not start why not."""
+    return [f"{name}: not run, {_one_line(reason)}" for name, reason in missing.items()]
 
 
 def _score(records: Iterable[Record], section: str) -> str:

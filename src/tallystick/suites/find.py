@@ -1,7 +1,9 @@
 """Which suites there are, and loading just those that the patterns ask for.
 
 Without a pattern that is our own standard. The public suite is fetched only when a pattern can
-select from it (`public/**`). A folder with a manifest of the same grammar is a suite too.
+select from it (`public/**`), and the CloudEvents cases are read only for `cloudevents/**`. A folder
+with a manifest of the same grammar is a suite too; one with the official CloudEvents files is
+theirs.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Unavailable
+from tallystick.suites.cloudevents import NAME as CLOUDEVENTS
+from tallystick.suites.cloudevents import holds_official, load_cloudevents
 from tallystick.suites.load import Suite, load
 from tallystick.suites.public import NAME as PUBLIC
 from tallystick.suites.public import load_public
@@ -19,7 +23,7 @@ from tallystick.suites.select import may_begin_with
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["PUBLIC", "STANDARD", "find_suites", "load_folder", "load_standard"]
+__all__ = ["CLOUDEVENTS", "PUBLIC", "STANDARD", "find_suites", "load_folder", "load_standard"]
 
 STANDARD: Final = "standard"
 
@@ -28,6 +32,8 @@ def find_suites(
     patterns: Sequence[str], folder: Path | None, say: Callable[[str], None]
 ) -> list[Suite]:
     """Load the suites that patterns can select from; a folder alone stands for all of it."""
+    if folder is not None and holds_official(folder):
+        return [load_cloudevents(folder, say)]
     if folder is not None:
         return [load_folder(folder)]
     wanted = patterns or [f"{STANDARD}/**"]
@@ -36,6 +42,8 @@ def find_suites(
         suites.append(load_standard())
     if any(may_begin_with(pattern, PUBLIC) for pattern in wanted):
         suites.append(load_public(say))
+    if any(may_begin_with(pattern, CLOUDEVENTS) for pattern in wanted):
+        suites.append(load_cloudevents(None, say))
     return suites
 
 
@@ -53,5 +61,5 @@ def load_folder(folder: Path) -> Suite:
         raise Unavailable(
             f"cannot read {error.filename}: {error.strerror}",
             code="no_suite",
-            hint="a suite is a folder with a manifest.json and the fixtures it names",
+            hint="a suite is a folder with a manifest.json, or with the official CloudEvents files",
         ) from error

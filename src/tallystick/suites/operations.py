@@ -14,6 +14,7 @@ from tallystick.core import envelope as envelopes
 from tallystick.core import splice
 from tallystick.core.canonical import canonical_exact
 from tallystick.core.errors import Refused
+from tallystick.events.subject import EVENT_OPERATIONS
 from tallystick.runtime.idempotency import effects
 from tallystick.runtime.retry import Backoff, backoff_range
 from tallystick.runtime.tracing import extract
@@ -190,5 +191,6 @@ OPERATIONS: Final[dict[str, Callable[[Given], Result]]] = {
     "traceparent": traceparent,
     "validate_subset": validate_subset,
     **BROKER_OPERATIONS,
+    **EVENT_OPERATIONS,
 }
 """Operation -> the function that does it."""

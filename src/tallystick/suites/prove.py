@@ -1,4 +1,4 @@
-"""The main job of this stage: our own standard, on every subject at hand.
+"""The main job of this stage: a suite (our own standard, the events), on every subject at hand.
 
 A subject whose toolchain is missing is listed with the reason. Tallystick conforms when its own
 run has no failure and no error; how the others do is what the scoreboard shows.

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.verdict import Difference
+from tallystick.events.official import EVENT_RULES
 from tallystick.suites.compare import compare, contain, lookup, parse, same
 
 if TYPE_CHECKING:
@@ -265,5 +266,6 @@ RULES: Final[dict[str, Callable[[Any, Result], Iterable[Difference]]]] = {
     "rejected": rejected,
     "within": within,
     "poison_record": poison_record,
+    **EVENT_RULES,
 }
 """Name in `expect` -> rule. A case that uses another name is itself broken."""

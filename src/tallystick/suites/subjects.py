@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Unavailable, UsageError
@@ -17,15 +19,34 @@ from tallystick.suites.subject import Deadlines, ProcessSubject, Subject
 from tallystick.suites.tallystick_subject import TallystickSubject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["NAMES", "OURS", "open_subject", "subject_name"]
+__all__ = ["NAMES", "OURS", "SUBJECTS", "for_suite", "open_subject", "subject_name"]
 
 OURS: Final = "tallystick"
-NAMES: Final = (OURS, "babelqueue", "go", "node", "java")
-"""Every subject that ships with Tallystick, our own first."""
+SUBJECTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        OURS: ("standard", "cloudevents"),
+        "babelqueue": ("standard",),
+        "go": ("standard",),
+        "node": ("standard",),
+        "java": ("standard",),
+        "cloudevents-python": ("cloudevents",),
+        "cloudevents-pydantic": ("cloudevents",),
+        "cloudevents-node": ("cloudevents",),
+        "cloudevents-go": ("cloudevents",),
+        "cloudevents-java": ("cloudevents",),
+    }
+)
+"""Every subject that ships with Tallystick, our own first, and the suites it is proved with."""
+NAMES: Final = tuple(SUBJECTS)
 
 _FOLDERS: Final = Path(__file__).parents[3] / "subjects"
+
+
+def for_suite(suite: str, given: Iterable[str]) -> list[str]:
+    """Choose the subjects that a suite is proved with; a command line may be any of them."""
+    return [one for one in dict.fromkeys(given) if suite in SUBJECTS.get(one, (suite,))]
 
 
 def subject_name(given: str) -> str:

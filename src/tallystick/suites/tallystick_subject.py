@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import tallystick
-from tallystick.core.errors import Refused, Rejected
+from tallystick.core.errors import Refused, Rejected, UsageError
 from tallystick.suites.compare import parse
 from tallystick.suites.operations import OPERATIONS
 from tallystick.suites.protocol import PROTOCOL, Answer, Identity, read_answer, write
@@ -43,6 +43,8 @@ def answer(number: int, operation: str, given: dict[str, Any]) -> dict[str, Any]
         if refusal.pointer is not None:
             result["pointer"] = refusal.pointer
         return {"id": number, "result": result}
+    except UsageError as reason:
+        return {"id": number, "unsupported": reason.message}
 
 
 class TallystickSubject:
