@@ -101,6 +101,10 @@ def test_a_runaway_pattern_refuses_the_message_and_returns() -> None:
         (b'{"job":"u","data":1,"data":1}', "unreadable"),
         (b'{"job":"u","data":1,"meta":{"a":"\\u003a","a":1}}', "unreadable"),
         (b'{"job":"u","meta":{"a" :1,"a":2},"data":1}', "unreadable"),
+        (b'{"job":"u","meta":{"id":1,"id":2},"data":1}', "unreadable"),
+        (b'{"job":"u","job":"u","data":1}', "unreadable"),
+        (b'{"job":"u","meta":{"id":1},"data":1,"other":{"a":1}}', "ok"),
+        (b'{"job":"u","meta":7,"data":1}', "ok"),
         (b'{"job":"u","data":18446744073709551617}', "ok"),
         (b'{"job":"u","data":1.0}', "ok"),
         (b'{"job":["u"],"data":1}', "unknown"),
@@ -133,11 +137,13 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@given(st.lists(VALUES, max_size=5), st.booleans())
-def test_the_quick_way_and_the_exact_way_agree(data: list[Any], compact: bool) -> None:
+@given(st.lists(VALUES, max_size=5), st.booleans(), st.booleans())
+def test_the_quick_way_and_the_exact_way_agree(data: list[Any], compact: bool, plain: bool) -> None:
     judge = build_judge(catalog_of({"type": ["integer", "object"], "maxProperties": 1}))
     separators = (",", ":") if compact else None
-    lines = [json.dumps({"job": "u", "data": one}, separators=separators).encode() for one in data]
+    extra = {"more": {"a": 1}} if plain else {}
+    rows = [{"job": "u", "data": one, "meta": {"id": "x"}, **extra} for one in data]
+    lines = [json.dumps(row, separators=separators).encode() for row in rows]
     slow = [judge_bytes(judge, line, "f", at) for at, line in enumerate(lines, 1)]
     quick = judge_chunk(judge, b"\n".join(lines) + b"\n", "f", 0) if lines else Tally()
     assert quick.findings == [one for one in slow if one.outcome != "ok"]

@@ -18,7 +18,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 import orjson
@@ -33,7 +33,32 @@ __all__ = ["Tally", "judge_lines", "judge_parallel"]
 _CHUNK: Final = 1 << 20
 _BLOCK: Final = 1 << 16
 _SHARE: Final = 1 << 21
+
+
+class _Meta(msgspec.Struct, gc=False):
+    """The members of `meta`, in their usual order."""
+
+    id: Any = msgspec.UNSET
+    queue: Any = msgspec.UNSET
+    lang: Any = msgspec.UNSET
+    schema_version: Any = msgspec.UNSET
+    created_at: Any = msgspec.UNSET
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """The members of an envelope, in their usual order: the quickest to decode and to write."""
+
+    job: Any = msgspec.UNSET
+    trace_id: Any = msgspec.UNSET
+    data: Any = msgspec.UNSET
+    meta: _Meta | msgspec.UnsetType = msgspec.UNSET
+    attempts: Any = msgspec.UNSET
+    urn: Any = msgspec.UNSET
+
+
 _DECODE: Final = msgspec.json.Decoder().decode
+_DECODE_ENVELOPE: Final = msgspec.json.Decoder(_Envelope).decode
+_ENCODE: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
@@ -120,26 +145,50 @@ def _quickly(judge: Judge, block: bytes, lines: list[bytes]) -> list[tuple[int, 
     """Give the messages of a block that need a closer look; None: the block must be read again."""
     if b"\\" in block:
         return None
-    decode = _DECODE
     try:
-        messages = [decode(line) for line in lines]
-        again = orjson.dumps(messages)
+        typed = judge.urn is None and _is_envelope(lines[0])
+        decode, encode = (_DECODE_ENVELOPE, _ENCODE) if typed else (_DECODE, orjson.dumps)
+        messages: list[Any] = [decode(line) for line in lines]
+        again = encode(messages)
         if again != b"[%b]" % b",".join(lines) and again.count(b":") != block.count(b":"):
             return None
     except (msgspec.DecodeError, TypeError, RecursionError, UnicodeError):
         return None
-    if judge.urn is not None:
-        checker = judge.checker(judge.urn)
-        valid = checker.is_valid if checker else lambda _: False
-        return [(at, message) for at, message in enumerate(messages) if not valid(message)]
-    odd: list[tuple[int, object]] = []
+    if typed:
+        return [(at, _DECODE(lines[at])) for at in _odd_envelopes(judge, messages)]
+    if judge.urn is None:
+        return [(at, messages[at]) for at in _odd_objects(judge, messages)]
+    checker = judge.checker(judge.urn)
+    valid = checker.is_valid if checker else lambda _: False
+    return [(at, message) for at, message in enumerate(messages) if not valid(message)]
+
+
+def _is_envelope(line: bytes) -> bool:
+    """Tell whether a line has the members of an envelope and no others."""
+    return _ENCODE(_DECODE_ENVELOPE(line)).count(b":") == line.count(b":")
+
+
+def _odd_envelopes(judge: Judge, messages: list[_Envelope]) -> list[int]:
+    odd = []
+    valid_by_urn = judge.quick
+    for at, message in enumerate(messages):
+        try:
+            if not valid_by_urn[message.job](message.data):
+                odd.append(at)
+        except (KeyError, TypeError, ValueError):  # not yet compiled, no text, or no data
+            odd.append(at)
+    return odd
+
+
+def _odd_objects(judge: Judge, messages: list[Any]) -> list[int]:
+    odd = []
     valid_by_urn = judge.quick
     for at, message in enumerate(messages):
         try:
             if not valid_by_urn[message["job"]](message["data"]):
-                odd.append((at, message))
+                odd.append(at)
         except (KeyError, TypeError):
-            odd.append((at, message))
+            odd.append(at)
     return odd
 
 

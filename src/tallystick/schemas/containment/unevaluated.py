@@ -2,8 +2,8 @@
 
 What counts as evaluated depends on which subschemas in place hold. So the cases are told apart:
 each is a set of conditions and what is evaluated under them. The keyword then means: one of the
-cases holds, and whatever it left unevaluated conforms. `contains` evaluates items in 2020-12 by
-their values; that is beyond this rewriting and is left undecided.
+cases holds, and whatever it left unevaluated conforms. In 2020-12 `contains` evaluates every item
+that matches it, so what is left matches one of them or conforms.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class _Case(NamedTuple):
     patterns: frozenset[str] = frozenset()
     items: int = 0
     every: bool = False
+    matched: tuple[Any, ...] = ()
 
 
 def rewrite_properties(space: Space, node: Node) -> dict[str, Any]:
@@ -53,7 +54,8 @@ def rewrite_items(space: Space, node: Node) -> dict[str, Any]:
     )
 
     def rest(case: _Case) -> Any:
-        return {first: [True] * case.items, after: inner} if case.items else {"items": inner}
+        left = {"anyOf": [*case.matched, inner]} if case.matched else inner
+        return {first: [True] * case.items, after: left} if case.items else {"items": left}
 
     return _rewrite(_cases(space, node, "array", 0, top=True), rest)
 
@@ -73,6 +75,7 @@ def _join(left: _Case, right: _Case) -> _Case:
         left.patterns | right.patterns,
         max(left.items, right.items),
         left.every or right.every,
+        left.matched + right.matched,
     )
 
 
@@ -139,14 +142,13 @@ def _own_properties(schema: dict[str, Any], *, top: bool) -> _Case:
 
 def _own_items(node: Node, *, top: bool) -> _Case:
     schema = node.value
+    matched: tuple[Any, ...] = ()
     if node.source.dialect == "2020-12":
-        if "contains" in schema:
-            raise Undecided("unevaluatedItems beside contains")
+        matched = (schema["contains"],) if "contains" in schema else ()
         count, every = len(schema.get("prefixItems", ())), "items" in schema
     else:
         listed = isinstance(schema.get("items"), list)
         count = len(schema["items"]) if listed else 0
         every = "additionalItems" in schema if listed else "items" in schema
-    return _Case(
-        (), frozenset(), frozenset(), count, every or (not top and "unevaluatedItems" in schema)
-    )
+    every = every or (not top and "unevaluatedItems" in schema)
+    return _Case((), frozenset(), frozenset(), count, every, matched)
