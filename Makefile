@@ -9,8 +9,15 @@ EXTRAS := --extra schemas --extra server --extra events
 
 .PHONY: prove test check lint types layers unit impostors fuzz bench clean setup
 
+REGISTRY := examples/registry
+
 prove: setup
 	$(BIN)/tally prove
+	$(BIN)/tally schema check --registry $(REGISTRY)/registry.json
+	$(BIN)/tally schema gdpr --require --registry $(REGISTRY)/registry.json
+	@echo 'the gate must find this change breaking, with a witness:'
+	$(BIN)/tally schema compat $(REGISTRY)/schemas/orders-created.json \
+	  $(REGISTRY)/schemas/orders-created.v2-breaking.json; test $$? -eq 1
 
 test: setup check unit impostors fuzz
 
