@@ -1,9 +1,10 @@
 """JSON events against `cloudevents` 2.2.0 and `cloudevents-pydantic` 0.2.0, in one run.
 
 Each library works in a process of its own, because the two peers need different versions of one
-package. The processes take short turns, and the medians are compared. `decode` is bytes to the
-library's own event, fully validated as far as the library does; `encode` is the way back, from an
-event that was looked at (one that nobody looked at is written back quicker: `reencode`). The
+package. The processes take short turns, and the medians of their processor time are compared, so
+that neighbours on the machine count little. `decode` is bytes to the library's own event, fully
+validated as far as the library does; `decode_and_look` also reads id, type, source and data.
+`encode` is the way back from an event that was taken apart, `reencode` from one that was not. The
 events are 331 bytes each and differ in id, subject, time and data. `batch_peak_vs_size` is the
 peak memory of reading a batch of 10,000 events as a stream, against the size of that batch.
 """
@@ -22,7 +23,7 @@ from typing import Any
 
 SIZE = 331
 EVENTS = 50
-TURN = 0.02
+TURN = 0.01
 PEERS = {
     "cloudevents": ("cloudevents==2.2.0", "python-dateutil"),
     "pydantic": ("cloudevents-pydantic==0.2.0",),
@@ -61,8 +62,7 @@ def our_codec_looked_at() -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]
 
     def look(text: bytes) -> Any:
         event = read(text)
-        assert event.members["id"]
-        return event
+        return event if (event.id, event.type, event.source, event.data) else None
 
     return look, write
 
@@ -97,6 +97,8 @@ def work(name: str) -> None:
     decode, encode = CODECS[name]()
     bodies = [body(number) for number in range(EVENTS)]
     events = [decode(text) for text in bodies]
+    if name == "ours":
+        assert all(event.members for event in events)  # taken apart, as one that was made is
     inputs: dict[str, tuple[Callable[[Any], Any], list[Any]]] = {
         "decode": (decode, bodies),
         "encode": (encode, events),
@@ -104,11 +106,11 @@ def work(name: str) -> None:
     for line in sys.stdin:
         operation, times = line.split()
         function, values = inputs[operation]
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(int(times)):
             for value in values:
                 function(value)
-        print((time.perf_counter() - start) / int(times) / len(values), flush=True)
+        print((time.process_time() - start) / int(times) / len(values), flush=True)
 
 
 def python_of(name: str) -> str:

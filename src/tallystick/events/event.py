@@ -75,6 +75,10 @@ class Held:
 
     __slots__ = ()
 
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        """Give a core attribute as its text, or the data; what is not there otherwise."""
+        raise NotImplementedError
+
     def by_name(self) -> dict[str, Any]:
         """Give the members by name."""
         raise NotImplementedError
@@ -115,42 +119,42 @@ class Event(Struct, frozen=True, eq=False, gc=False):
     @property
     def specversion(self) -> str:
         """Give the version of the specification: always 1.0."""
-        return cast("str", self.members["specversion"])
+        return cast("str", self.held.get("specversion"))
 
     @property
     def id(self) -> str:
         """Give the id, unique within the source."""
-        return cast("str", self.members["id"])
+        return cast("str", self.held.get("id"))
 
     @property
     def source(self) -> str:
         """Give the source: a URI-reference."""
-        return cast("str", self.members["source"])
+        return cast("str", self.held.get("source"))
 
     @property
     def type(self) -> str:
         """Give the type of the event."""
-        return cast("str", self.members["type"])
+        return cast("str", self.held.get("type"))
 
     @property
     def datacontenttype(self) -> str | None:
         """Give the media type of the data, or None."""
-        return self.members.get("datacontenttype")
+        return cast("str | None", self.held.get("datacontenttype"))
 
     @property
     def dataschema(self) -> str | None:
         """Give the URI of the schema of the data, or None."""
-        return self.members.get("dataschema")
+        return cast("str | None", self.held.get("dataschema"))
 
     @property
     def subject(self) -> str | None:
         """Give the subject within the source, or None."""
-        return self.members.get("subject")
+        return cast("str | None", self.held.get("subject"))
 
     @property
     def time(self) -> Timestamp | None:
         """Give the time, or None."""
-        text = self.members.get("time")
+        text = self.held.get("time")
         return None if text is None else str.__new__(Timestamp, text)
 
     @property
@@ -162,7 +166,7 @@ class Event(Struct, frozen=True, eq=False, gc=False):
     @property
     def data(self) -> Any:
         """Give the data, or `ABSENT`. Do not alter it: an event is a value."""
-        return self.members.get("data", ABSENT)
+        return self.held.get("data", ABSENT)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Event):

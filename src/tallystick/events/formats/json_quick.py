@@ -24,7 +24,6 @@ from msgspec.structs import asdict
 
 from tallystick.events.event import Event, Held
 from tallystick.events.grammar import is_uri, is_uri_reference, parse_media_type
-from tallystick.events.payload import IMPLIED
 from tallystick.events.timestamp import is_timestamp
 from tallystick.events.values import string_fault
 
@@ -49,6 +48,7 @@ _CORE: Final[Mapping[str, Any]] = {
     "time": _Text,
     "data": Any,
 }
+_SHAPED: Final = {"datacontenttype": Literal["application/json"]}
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 _EXTENSION: Final = str | _Int32 | bool
 _FAULTS: Final = (
@@ -62,14 +62,18 @@ class _Shape(Held, Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """An event whose members are fields, in the order in which the body has them."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {}
-    datacontenttype: ClassVar[str] = IMPLIED
     time: ClassVar[Any] = None
+
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        """Give a core attribute or the data, a moment as its text."""
+        value = getattr(self, name, otherwise)
+        return encode_shape(value)[1:-1].decode() if type(value) is datetime else value
 
     def by_name(self) -> dict[str, Any]:
         """Give the members by name, a moment as its text."""
         given = asdict(self)
         if type(self.time) is datetime:
-            given["time"] = encode_shape(self.time)[1:-1].decode()
+            given["time"] = self.get("time")
         for ours, name in self.RENAMED.items():
             given[name] = given.pop(ours)
         return given
@@ -103,7 +107,7 @@ def _typed_decoder(names: Iterable[str]) -> Callable[[bytes], dict[str, Any]]:
 def _shape_decoder(names: tuple[str, ...], body: bytes) -> Callable[[bytes], Any]:
     """Make the decoder of a shape; its time is a moment if that has the spelling of this body."""
     for time in (_Moment, _Text):
-        kinds = {**dict.fromkeys(names, _EXTENSION), **_CORE, "time": time}
+        kinds = {**dict.fromkeys(names, _EXTENSION), **_CORE, **_SHAPED, "time": time}
         fields = [(_field_name(name), kinds[name], field(name=name)) for name in names]
         renamed = {ours: name for (ours, _, _), name in zip(fields, names, strict=True)}
         kind = defstruct(
@@ -125,7 +129,8 @@ def _shape_decoder(names: tuple[str, ...], body: bytes) -> Callable[[bytes], Any
 
 def _field_name(name: str) -> str:
     """Give the field for a member: its own name, where Python can have a field of that name."""
-    return name if name.isidentifier() and not iskeyword(name) else f"x_{name}"
+    taken = iskeyword(name) or (hasattr(_Shape, name) and name not in _CORE)
+    return name if name.isidentifier() and not taken else f"x_{name}"
 
 
 _learned: Final = _Learned()
@@ -141,7 +146,6 @@ def read_shape(body: bytes) -> Event | None:
             and 92 not in body  # a backslash
             and 127 not in body
             and shape.source in _sources
-            and shape.datacontenttype == IMPLIED
             and (type(shape.time) is not str or is_timestamp(shape.time))
         ):
             return Event(shape)
