@@ -241,3 +241,23 @@ def test_the_subset_judges_by_fewer_keywords(capsys: pytest.CaptureFixture[str])
     judge = build_judge(catalog_of(deep), urn="u", compile_with=compile_subset)
     finding = judge_bytes(judge, b'{"a": ["x", 1]}', "f")
     assert [one[:2] for one in finding.violations] == [("/a/1", "not_a_string")]
+
+
+def test_a_malformed_schema_met_by_a_worker_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b'{"job":"u","data":1}\n' * 100)
+    judge = build_judge(catalog_of({"type": "strnig"}))
+    with pytest.raises(Rejected) as caught:
+        list(judge_parallel(judge, str(path), 2, share=500))
+    assert (caught.value.pointer, caught.value.code) == ("/type", "schema.malformed")
+
+
+def test_workers_end_when_nobody_listens_any_more(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b'{"job":"u","data":"x"}\n' * 20_000)
+    judge = build_judge(catalog_of({"type": "integer"}))
+    parts = judge_parallel(judge, str(path), 2, share=50_000)
+    next(parts)
+    parts.close()  # type: ignore[attr-defined]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

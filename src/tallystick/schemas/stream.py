@@ -14,6 +14,8 @@ back in the order of the lines.
 from __future__ import annotations
 
 import gc
+import os
+import pickle
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 import orjson
 
+from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas.validate import Finding, Judge, judge_bytes, judge_value
 
 if TYPE_CHECKING:
@@ -30,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Tally", "judge_lines", "judge_parallel"]
 
-_CHUNK: Final = 1 << 20
+_CHUNK: Final = 1 << 16
 _BLOCK: Final = 1 << 16
-_SHARE: Final = 1 << 21
+_SHARE: Final = 1 << 22
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -195,38 +198,69 @@ def _odd_objects(judge: Judge, messages: list[Any]) -> list[int]:
 def judge_parallel(
     judge: Judge, path: str, jobs: int, *, share: int = _SHARE
 ) -> Iterator[tuple[Tally, int]]:
-    """Judge a regular file with several processes; tallies come in the order of the lines."""
-    from multiprocessing import get_context  # noqa: PLC0415 - only when asked for
+    """Judge a regular file with several processes; tallies come in the order of the lines.
 
+    Workers are forked, because a compiled schema cannot be sent. Each takes every `jobs`-th part
+    and sends its tallies back through a pipe.
+    """
     spans = _spans(path, share)
+    workers = [_start(judge, path, spans[number::jobs]) for number in range(jobs)]
     at = 0
-    _WORK[:] = [(judge, path, start, stop) for start, stop in spans]
-    with get_context("fork").Pool(jobs) as pool:
-        for tally, (start, stop) in zip(
-            pool.imap(_judge_span, range(len(spans))), spans, strict=True
-        ):
+    try:
+        for number, (start, stop) in enumerate(spans):
+            tally = _receive(workers[number % jobs][1])
             for place, finding in enumerate(tally.findings):
                 tally.findings[place] = replace(finding, line=finding.line + at)
             at += tally.lines
             yield tally, stop - start
-    _WORK.clear()
+    finally:
+        for _, pipe in workers:
+            pipe.close()  # all of them first: a later worker holds the pipes of the earlier ones
+        for child, _ in workers:
+            os.waitpid(child, 0)
 
 
-_WORK: Final[list[tuple[Judge, str, int, int]]] = []
-"""What forked workers inherit: a compiled schema cannot be sent, only shared by forking."""
+def _start(judge: Judge, path: str, spans: list[tuple[int, int]]) -> tuple[int, BinaryIO]:
+    """Fork a worker; give its number and the pipe its tallies come through."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        return child, os.fdopen(reading, "rb")
+    try:
+        os.close(reading)
+        with os.fdopen(writing, "wb") as pipe:
+            for start, stop in spans:
+                pickle.dump(_judge_span(judge, path, start, stop), pipe)
+                pipe.flush()
+    finally:
+        os._exit(0)
 
 
-def _judge_span(number: int) -> Tally:
-    judge, path, start, stop = _WORK[number]
+def _receive(pipe: BinaryIO) -> Tally:
+    try:
+        answer = pickle.load(pipe)  # noqa: S301 - written by our own child
+    except EOFError:
+        raise Unavailable("a worker ended before its work was done", code="jobs.died") from None
+    if isinstance(answer, Tally):
+        return answer
+    message, code, pointer = answer
+    raise Rejected(message, code=code, pointer=pointer)
+
+
+def _judge_span(judge: Judge, path: str, start: int, stop: int) -> Tally | tuple[str, str, Any]:
+    """Judge a part of a file; a schema that cannot be used is an answer, too."""
     total = Tally()
-    with Path(path).open("rb") as file:
-        file.seek(start)
-        with _no_collector():
+    try:
+        with Path(path).open("rb") as file, _no_collector():
+            file.seek(start)
             for chunk in _chunks(file, stop - start):
                 tally = judge_chunk(judge, chunk, path, total.lines)
                 total.lines += tally.lines
                 total.ok += tally.ok
                 total.findings += tally.findings
+    except Rejected as error:
+        return error.message, error.code, error.pointer
     return total
 
 
