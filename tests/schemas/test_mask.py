@@ -33,7 +33,7 @@ def properties(**members: Any) -> dict[str, Any]:
 
 # A case is (schema, value, value as it must come out, the secrets in it).
 Case = tuple[Any, Any, Any, list[str]]
-SECRETS = st.text("qwxz0189", min_size=5, max_size=12).map(lambda tail: f"S{tail}")
+SECRETS = st.text("qwxz", min_size=5, max_size=12).map(lambda tail: f"S{tail}")
 HARMLESS: st.SearchStrategy[tuple[dict[str, Any], Any]] = st.one_of(
     st.tuples(st.just(TEXT), st.text('abc äö\n"\\', max_size=8)),
     st.tuples(st.just({"type": "integer"}), st.integers(-(10**40), 10**40)),
