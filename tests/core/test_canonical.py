@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
+from enum import Enum
 from typing import Any
 from uuid import UUID
 
@@ -115,6 +116,23 @@ def test_depth_is_limited_on_writing() -> None:
     with pytest.raises(Refused) as refusal:
         canonical([value])
     assert refusal.value.code == "too_deep"
+
+
+class Odd(Enum):
+    HUGE = 1e16
+    WHOLE = 2.0
+    ZERO = -0.0
+
+
+class Loud(float):
+    def __repr__(self) -> str:
+        return "loud"
+
+
+@pytest.mark.parametrize("value", [*Odd, Loud(1.5), [Odd.HUGE, Loud(2)]])
+def test_enums_and_subclasses_are_written_by_the_rule(value: Any) -> None:
+    assert canonical({"a": value}) == canonical_exact({"a": value})
+    assert json.loads(canonical({"a": value}))
 
 
 def test_python_values_that_stand_for_json_are_written_alike_on_both_ways() -> None:

@@ -210,3 +210,75 @@ def test_everything_public_is_documented() -> None:
     for name in module.__all__:
         thing = getattr(module, name)
         assert not callable(thing) or thing.__doc__
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"meta": {"schema_version": True}},
+        {"meta": {"schema_version": 1.5}},
+        {"attempts": True},
+        {"attempts": "1"},
+        {"data": []},
+        {"job": "  "},
+        {"job": 5},
+        {"trace_id": 5},
+        {"x": float("nan")},
+    ],
+)
+def test_what_could_not_be_read_again_is_not_made_by_replacing(members: dict[str, Any]) -> None:
+    with pytest.raises(Refused):
+        replace(decode(encode(new())), **members)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"now_ms": 2**64},
+        {"now_ms": -1},
+        {"new_id": lambda: ""},
+        {"queue": ""},
+        {"meta": {5: 1}},
+        {"extensions": {5: 1}},
+        {"extensions": {"x": float("inf")}},
+    ],
+)
+def test_what_could_not_be_read_again_is_not_made(options: dict[str, Any]) -> None:
+    with pytest.raises(Refused):
+        make("urn:x", {}, **{"now_ms": 5, "new_id": lambda: "id", **options})
+
+
+def test_a_message_is_a_value() -> None:
+    body = encode(new(data={"a": [1]}))
+    one, two = decode(body), decode(body)
+    assert one.data == {"a": [1]}
+    assert one == two
+    assert hash(one) == hash(two)
+    one.document["job"] = "evil"
+    (one.data or {})["a"].append(float("nan"))
+    assert encode(one) == body
+    later = replace(two, attempts=1)
+    later.document["meta"]["id"] = "evil"
+    assert encode(two) == body
+    assert later != two
+
+
+def test_a_buffer_that_changes_cannot_change_the_message() -> None:
+    buffer = bytearray(b'{"job":"urn:x"}')
+    envelope = decode(buffer)
+    buffer[8:13] = b"urn:y"
+    assert envelope.body == b'{"job":"urn:x"}'
+    assert decode(memoryview(b'{"job":"urn:x"}')) == envelope
+    with pytest.raises(TypeError):
+        decode('{"job":"urn:x"}')  # type: ignore[arg-type]
+
+
+def test_many_shallow_members_stay_on_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_decode_exact", None)
+    items = [{"brackets": "[[[[{{{{", "quote": '"'}] * 2000
+    assert accepts(decode(encode(new(data={"items": items}))))
+
+
+def test_an_integer_of_any_length_is_kept_and_costs_little() -> None:
+    body = b'{"job":"urn:x","n":' + b"9" * 1_000_000 + b"}"
+    assert encode(decode(body)) == body

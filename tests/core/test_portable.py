@@ -32,6 +32,7 @@ def becomes(body: bytes, language: str) -> dict[str, str]:
         ('{"a":9007199254740993}', "javascript", "/a", "9007199254740992"),
         ('{"a":9007199254740993}', "go", "/a", "9007199254740992"),
         ('{"a":1.0}', "go", "/a", "1"),
+        ('{"a":-0}', "java", "/a", "0"),
         ('{"a":1e21}', "java", "/a", "1.0E21"),
         ('{"a":1e15}', "dotnet", "/a", "1E+15"),
         ('{"a":1e400}', "javascript", "/a", "null"),
@@ -48,6 +49,10 @@ def test_what_a_library_alters_is_named(
     text: str, language: str, pointer: str, written: str
 ) -> None:
     assert becomes(text.encode(), language)[pointer] == written
+
+
+def test_go_keeps_the_sign_of_zero() -> None:
+    assert "/a" not in becomes(b'{"a":-0}', "go")
 
 
 def test_a_portable_message_has_no_alterations() -> None:

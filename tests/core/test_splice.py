@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tallystick.core.canonical import canonical
 from tallystick.core.envelope import DeadLetter, decode
-from tallystick.core.errors import Rejected
+from tallystick.core.errors import Refused, Rejected
 from tallystick.core.scan import load, scan
 from tallystick.core.splice import dead_letter, poison_record, redrive, retry
 from tests.core.messages import good_texts, payloads, texts
@@ -87,3 +87,11 @@ def test_a_spliced_record_keeps_every_byte(data: dict[str, Any]) -> None:
 def test_what_is_poison_is_not_spliced(function: Callable[[bytes], bytes]) -> None:
     with pytest.raises(Rejected):
         function(b'{"job":"x","data":{"n":1e400}}')
+
+
+@pytest.mark.parametrize("count", [True, 1.9, -1, 2**63, "3", None])
+def test_only_a_count_that_can_be_read_again_is_written(count: Any) -> None:
+    with pytest.raises(Refused):
+        retry(b'{"job":"x"}', count)
+    with pytest.raises(Refused):
+        dead_letter(b'{"job":"x"}', DeadLetter(reason="failed", attempts=count))

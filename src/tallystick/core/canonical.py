@@ -8,13 +8,14 @@ the value the members of a message stand in a fixed order, extensions after them
 `canonical` and `canonical_message` take the quick way through a C encoder and look at what came
 out. Whatever could differ from the rules (an exponent, `.0`, a `null` that may have been NaN, a
 key order that UTF-16 sees otherwise) is written again by the exact writer, which is the rule.
-Python values beside the JSON ones: a tuple is an array, a UUID its text, an Enum its value.
+Python values beside the JSON ones: a tuple is an array, a UUID its text, an Enum its value, and a
+Decimal without fraction an integer (that is how an integer of thousands of digits is kept).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from math import isfinite
@@ -54,7 +55,7 @@ _SCALARS: Final = ("job", "trace_id", "attempts")
 _SCALAR_TYPES: Final = (str, str, int, str, str, str, int, int)
 _DATA: Final = ("data",)
 
-Trail = tuple[str | int, ...]
+Trail = Sequence[str | int]
 """The names and indexes that lead to a place in a document."""
 
 MAX_DEPTH: Final = 1000
@@ -74,6 +75,7 @@ _SMALL_EXPONENT: Final = re.compile(rb"e-6(?:[,}\]]|\Z)").search
 _LOOK_AT_MOST: Final = 32
 _SHORT_TEXT: Final = 512
 _CONTAINERS: Final = frozenset({dict, list, tuple})
+_PLAIN: Final = frozenset({bool, type(None), UUID})
 _ASTRAL: Final = re.compile(rb"[\xf0-\xf4]").search
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f]')
 _LONE_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
@@ -155,7 +157,7 @@ def number_text(number: float) -> str:
     """Write a finite double as ECMAScript's Number::toString does."""
     if number == 0:
         return "0"
-    mantissa, _, exponent = repr(abs(number)).partition("e")
+    mantissa, _, exponent = float.__repr__(abs(float(number))).partition("e")
     whole, _, fraction = mantissa.partition(".")
     fraction = "" if fraction == "0" else fraction
     point = len(whole) + int(exponent or 0)
@@ -235,20 +237,24 @@ def _has_odd_float(value: Any) -> bool | None:
                     return True
             elif kind in _CONTAINERS:
                 containers.append(member)
+            elif kind not in _PLAIN:
+                return True
     return False
 
 
-def _ordered(document: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
+def _ordered(document: Mapping[str, Any], order: tuple[str, ...], trail: Trail) -> dict[str, Any]:
     """Give the members that the contract names in its order, then the others sorted."""
     known = {name: document[name] for name in order if name in document}
     if len(known) < len(document):
+        for name in document:
+            _key_text(name, (*trail, str(name)))
         known.update((name, document[name]) for name in sorted(document, key=utf16_order))
     return known
 
 
 def _join(document: Mapping[str, Any], order: tuple[str, ...], trail: Trail) -> str:
     parts = []
-    for name, value in _ordered(document, order).items():
+    for name, value in _ordered(document, order, trail).items():
         here = (*trail, name)
         nested = _NESTED_ORDER.get(name) if not trail else None
         text = (
@@ -268,7 +274,8 @@ def _write(root: Any, trail: Trail) -> Iterator[str]:
     while True:
         if type(value) is dict or isinstance(value, Mapping):
             for name in value:
-                _key_text(name, (*path, str(name)))
+                if not isinstance(name, str) or _LONE_SURROGATE.search(name):
+                    _key_text(name, (*path, str(name)))
             members = sorted(value.items(), key=lambda item: utf16_order(item[0]))
             yield before + "{"
             open_containers.append((iter(members), "}"))
@@ -278,17 +285,17 @@ def _write(root: Any, trail: Trail) -> Iterator[str]:
             open_containers.append((iter(enumerate(value)), "]"))
             first = True
         else:
-            yield before + _scalar_text(value, tuple(path))
+            yield before + _scalar_text(value, path)
             first = False
         if len(open_containers) + len(trail) > MAX_DEPTH:
             raise Refused(
-                f"nested deeper than {MAX_DEPTH}", code="too_deep", pointer=pointer_to(tuple(path))
+                f"nested deeper than {MAX_DEPTH}", code="too_deep", pointer=pointer_to(path)
             )
         while open_containers:
             members_left, close = open_containers[-1]
             step = next(members_left, None)
             if not first:
-                path = path[: len(trail) + len(open_containers) - 1]
+                del path[len(trail) + len(open_containers) - 1 :]
             if step is not None:
                 break
             yield close
@@ -315,7 +322,7 @@ def _scalar_text(value: Any, trail: Trail) -> str:
         case str():
             return _checked_string(value, trail)
         case int():
-            if trail[:1] == _DATA and abs(value) >= _BEYOND_DOUBLES:
+            if trail and trail[0] == "data" and abs(value) >= _BEYOND_DOUBLES:
                 raise Refused(
                     "an integer beyond the range of a double",
                     code="number_out_of_range",
@@ -323,6 +330,8 @@ def _scalar_text(value: Any, trail: Trail) -> str:
                     hint="Inside data every number must fit a double; write it as a string.",
                 )
             return integer_text(value)
+        case Decimal() if value.as_tuple().exponent == 0:  # an integer too long for int()
+            return format(value, "f")
         case float():
             if not isfinite(value):
                 raise Refused(
@@ -359,7 +368,7 @@ def _checked_string(text: str, trail: Trail) -> str:
         raise Refused(
             f"a lone surrogate U+{ord(lone[0]):04X} cannot be written as UTF-8",
             code="lone_surrogate",
-            pointer=pointer_to(tuple(_printable(step) for step in trail)),
+            pointer=pointer_to([_printable(step) for step in trail]),
         )
     return string_text(text)
 

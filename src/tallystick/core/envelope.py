@@ -12,9 +12,11 @@ express is judged by `scan`, which is the rule.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar, cast
+from itertools import accumulate
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
@@ -98,7 +100,7 @@ class Classification:
     rejection: Rejected | None = None
 
 
-class Envelope(Struct, frozen=True, gc=False):
+class Envelope(Struct, frozen=True, gc=False, eq=False):
     """One message. Members that are absent or null read as None; `document` tells them apart.
 
     `job` is the identity after the alias rule. The `kept_` fields are ours alone: no JSON member
@@ -119,6 +121,16 @@ class Envelope(Struct, frozen=True, gc=False):
     kept_document: _Never | UnsetType = field(default=UNSET, name="tallystick:document")
     kept_payload: _Never | UnsetType = field(default=UNSET, name="tallystick:payload")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Envelope) and self._bytes() == other._bytes()
+
+    def __hash__(self) -> int:
+        return hash(self._bytes())
+
+    def _bytes(self) -> bytes:
+        """Give what makes it what it is: the bytes it came from, or those it is written as."""
+        return self.body or encode(self)
+
     @property
     def urn(self) -> str:
         """The identity: what kind of message this is."""
@@ -126,7 +138,7 @@ class Envelope(Struct, frozen=True, gc=False):
 
     @property
     def body(self) -> bytes:
-        """The bytes it was decoded from; empty for one that was made or replaced."""
+        """The bytes it was decoded from (canonical ones after `replace`); empty when made."""
         return cast("bytes", self.kept_body) if self.kept_body is not UNSET else b""
 
     @property
@@ -139,7 +151,8 @@ class Envelope(Struct, frozen=True, gc=False):
     def document(self) -> dict[str, Any]:
         """Every member as a value, `urn` folded into `job`, forbidden members left out.
 
-        Raises `Rejected` when a number inside `data` does not fit a double.
+        It is yours to look at; changing it changes nothing that is written. Raises `Rejected`
+        when a number inside `data` does not fit a double.
         """
         if self.kept_document is UNSET:
             force_setattr(self, "kept_document", _document(self))
@@ -152,6 +165,9 @@ class Envelope(Struct, frozen=True, gc=False):
         return data
 
 
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _HUGE_INTEGER: Final = b"0" * 309
 _DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
 _DOUBTFUL: Final = Envelope()
@@ -160,8 +176,10 @@ _quick_load: Final = msgspec.json.Decoder().decode
 _QUICK_FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def decode(body: bytes) -> Envelope:
+def decode(body: bytes | bytearray | memoryview) -> Envelope:
     """Decode a body, or raise `Rejected` with the reason and the place."""
+    if type(body) is not bytes:
+        body = bytes(body)  # a bytearray or memoryview could change under us; a str is a TypeError
     try:
         envelope = _quick_decode(body)
     except _QUICK_FAULTS:
@@ -172,7 +190,7 @@ def decode(body: bytes) -> Envelope:
         or not job.strip(ASCII_SPACE)
         or envelope.alias is not UNSET
         or (not body.isascii() and not _is_utf8(body))
-        or (len(body) > 2 * MAX_DEPTH and _may_exceed_a_limit(body))
+        or (len(body) > 2 * MAX_DEPTH and _exceeds_a_limit(body))
     ):
         return _decode_exact(body)
     force_setattr(envelope, "kept_body", body)
@@ -229,7 +247,7 @@ def _fault_in_data(body: bytes) -> Rejected | None:
 
 
 def encode(envelope: Envelope) -> bytes:
-    """Write the canonical bytes; a forbidden member, or `urn`, is refused, never dropped."""
+    """Write the canonical bytes."""
     payload, meta = envelope.kept_payload, envelope.meta
     if payload is not UNSET and meta is not None:
         return assemble(
@@ -243,12 +261,7 @@ def encode(envelope: Envelope) -> bytes:
             meta.schema_version,  # type: ignore[arg-type]
             meta.created_at,  # type: ignore[arg-type]
         )
-    document = envelope.document
-    _refuse_forbidden(document, (*FORBIDDEN, "urn"), ())
-    inner = document.get("meta")
-    if isinstance(inner, Mapping):
-        _refuse_forbidden(inner, FORBIDDEN_META, ("meta",))
-    return canonical_message(document)
+    return canonical_message(_document(envelope))
 
 
 def make(
@@ -273,57 +286,42 @@ def make(
         raise Refused("the URN is blank", code="blank_urn", pointer="/job")
     own = Meta(new_id(), queue, lang, SCHEMA_VERSION, now_ms)
     trace_id = trace_id.strip(ASCII_SPACE) or new_id()
-    for name, value, kind in (
-        ("id", own.id, str),
-        ("queue", queue, str),
-        ("lang", lang, str),
-        ("created_at", now_ms, int),
-    ):
-        if type(value) is not kind:
-            raise Refused(
-                f"a {type(value).__name__} where {kind.__name__} is due",
-                code="wrong_type",
-                pointer=f"/meta/{name}",
-            )
-    envelope = Envelope(job=job, trace_id=trace_id, payload=_Skipped(), meta=own, attempts=0)
+    for name, value in (("id", own.id), ("queue", queue), ("lang", lang)):
+        if type(value) is not str or not value.strip(ASCII_SPACE):
+            raise Refused("a text is due", code="wrong_type", pointer=f"/meta/{name}")
+    if type(now_ms) is not int or not 0 <= now_ms < _INT64:
+        raise Refused("milliseconds are due", code="wrong_type", pointer="/meta/created_at")
     payload = canonical(data if type(data) is dict else dict(data), ("data",))
+    envelope = Envelope(job=job, trace_id=trace_id, payload=_Skipped(), meta=own, attempts=0)
+    force_setattr(envelope, "kept_payload", payload)
     if not meta and not extensions:
-        force_setattr(envelope, "kept_payload", payload)
         return envelope
-    _refuse_forbidden(meta or {}, (*META_ORDER, *FORBIDDEN_META), ("meta",))
-    _refuse_forbidden(extensions or {}, (*MESSAGE_ORDER, "urn", *FORBIDDEN), ())
+    _refuse_forbidden(meta or {}, META_ORDER, ("meta",))
+    _refuse_forbidden(extensions or {}, MESSAGE_ORDER, ())
     document = _members(envelope, payload)
     document["meta"].update(meta or {})
-    document.update(extensions or {})
-    force_setattr(envelope, "kept_document", load(canonical_message(document)))
-    return envelope
+    return _read_back({**document, **(extensions or {})})
 
 
 def replace(envelope: Envelope, **members: Any) -> Envelope:
-    """Give a copy with some top-level members changed; a member given as UNSET is removed."""
-    document = {**envelope.document, **members}
-    return _from_document({k: v for k, v in document.items() if v is not UNSET})
+    """Give a copy with some top-level members changed; a member given as UNSET is removed.
+
+    What could not be read again is refused: a wrong type, no identity, a forbidden member, `urn`.
+    """
+    document = {**_document(envelope), **members}
+    return _read_back({name: value for name, value in document.items() if value is not UNSET})
 
 
-def _from_document(document: dict[str, Any]) -> Envelope:
-    meta, block = document.get("meta"), document.get("dead_letter")
-    envelope = Envelope(
-        job=document.get("job", ""),
-        trace_id=document.get("trace_id"),
-        payload=_Skipped() if document.get("data") is not None else None,
-        meta=_typed(Meta, meta, META_ORDER) if meta is not None else None,
-        attempts=document.get("attempts"),
-        dead_letter=_typed(DeadLetter, block, DeadLetter.__struct_fields__) if block else None,
-    )
-    force_setattr(envelope, "kept_document", document)
-    return envelope
-
-
-_S = TypeVar("_S", Meta, DeadLetter)
-
-
-def _typed(kind: type[_S], members: Mapping[str, Any], names: tuple[str, ...]) -> _S:
-    return kind(**{name: members[name] for name in names if name in members})
+def _read_back(document: dict[str, Any]) -> Envelope:
+    """Make the message that a document says, as a reader would see it."""
+    _refuse_forbidden(document, (*FORBIDDEN, "urn"), ())
+    meta = document.get("meta")
+    if isinstance(meta, Mapping):
+        _refuse_forbidden(meta, FORBIDDEN_META, ("meta",))
+    try:
+        return decode(canonical_message(document))
+    except Rejected as fault:
+        raise Refused(fault.message, code=fault.code, pointer=fault.pointer) from None
 
 
 def _refuse_forbidden(
@@ -381,8 +379,13 @@ def _is_utf8(body: bytes) -> bool:
     return True
 
 
-def _may_exceed_a_limit(body: bytes) -> bool:
-    return len(body) > MAX_BYTES or body.count(b"[") + body.count(b"{") > MAX_DEPTH
+def _exceeds_a_limit(body: bytes) -> bool:
+    if len(body) > MAX_BYTES:
+        return True
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEP.__getitem__, brackets))) > MAX_DEPTH
 
 
 def _decode_exact(body: bytes) -> Envelope:

@@ -8,6 +8,7 @@ settings. Go, JavaScript and Java were measured; PHP and .NET follow their docum
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import copysign, isfinite
@@ -49,6 +50,7 @@ class Library:
     order: Callable[[tuple[str, ...]], tuple[str, ...]]
     depth: int
     overflow: str = "an error"
+    negative_zero: str = "0"
     empty_object: str = "{}"
 
 
@@ -92,7 +94,7 @@ def _differences(place: Place, library: Library) -> Iterator[tuple[str, str, str
 def _object_differences(place: Place, library: Library) -> Iterator[tuple[str, str, str]]:
     last_wins = tuple(dict.fromkeys(place.names))
     if len(last_wins) < len(place.names):
-        twice = sorted({name for name in place.names if place.names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(place.names).items() if times > 1)
         yield ", ".join(twice), "the last one", "a name that stands twice is kept once"
     written = library.order(last_wins)
     if written != last_wins:
@@ -105,6 +107,8 @@ def _number(literal: str, library: Library) -> str:
     if literal.lstrip("-").isdigit():
         if library.integer is not str and not isfinite(float(literal)):
             return library.overflow
+        if literal == "-0":
+            return library.negative_zero
         return library.integer(int(literal)) if len(literal) < 4000 else library.overflow
     value = float(literal)
     return library.number(value) if isfinite(value) else library.overflow
@@ -212,18 +216,19 @@ def _keep_order(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _integers_first(names: tuple[str, ...]) -> tuple[str, ...]:
-    indexes = [n for n in names if _INDEX.fullmatch(n) and int(n) <= _MAX_INDEX]
-    return (*sorted(indexes, key=int), *(n for n in names if n not in set(indexes)))
+    indexes = {n for n in names if _INDEX.fullmatch(n) and int(n) <= _MAX_INDEX}
+    return (*sorted(indexes, key=int), *(n for n in names if n not in indexes))
 
 
 LIBRARIES: Final = (
     Library(
         "go", "encoding/json",
-        integer=lambda n: _double_of(n, _go) if n else "0",
+        integer=lambda n: _double_of(n, _go),
         number=_go,
         escapes=_escape_go,
         order=lambda names: tuple(sorted(names, key=str.encode)),
         depth=10_000,
+        negative_zero="-0",
     ),
     Library(
         "javascript", "JSON",

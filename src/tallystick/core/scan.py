@@ -164,8 +164,9 @@ def scan(body: bytes, *, finite: bool = True) -> list[Member]:
 def load(text: bytes) -> Any:
     """Build the value of a JSON text that `scan` has passed, at any depth and integer size.
 
-    The last of duplicate names wins. A number beyond a double's range becomes an infinity, which
-    no encoder of ours will write.
+    The last of duplicate names wins. An integer of 4,000 digits or more is a Decimal, because
+    making an int of it takes quadratic time. A number beyond a double's range becomes an infinity,
+    which no encoder of ours will write.
     """
     root: list[Any] = []
     containers: list[Any] = [root]
@@ -305,7 +306,7 @@ def _leaf(piece: bytes, group: str | None) -> Any:
         return _WORDS[piece]
     if piece.translate(None, b"-0123456789"):
         return float(piece)
-    return int(piece) if len(piece) < 4000 else int(Decimal(piece.decode()))
+    return int(piece) if len(piece) < 4000 else Decimal(piece.decode())
 
 
 def _unescape(escape: re.Match[str]) -> str:

@@ -11,7 +11,9 @@ import base64
 import re
 from typing import Any, Final
 
-from tallystick.core.canonical import DEAD_LETTER_ORDER, canonical_message, string_text
+import msgspec
+
+from tallystick.core.canonical import canonical_message, string_text
 from tallystick.core.envelope import DeadLetter, classify
 from tallystick.core.errors import Refused, Rejected
 from tallystick.core.scan import scan
@@ -28,6 +30,7 @@ _TAIL: Final = 80
 def retry(body: bytes, attempts: int) -> bytes:
     """Give the same bytes with `attempts` changed; a member that is absent is added at the end."""
     _check(body)
+    attempts = _count(attempts, "/attempts")
     tail = max(0, len(body) - _TAIL)
     last = _LAST_MEMBER.search(body, tail)
     if last is not None:
@@ -37,10 +40,9 @@ def retry(body: bytes, attempts: int) -> bytes:
 
 def dead_letter(body: bytes, record: DeadLetter) -> bytes:
     """Give the message with its `dead_letter` block at the end and `attempts` at its count."""
-    if record.attempts is None:
-        raise Refused("no count of attempts", code="wrong_type", pointer="/dead_letter/attempts")
     _check(body)
-    return _append_block(_with_attempts(_without_block(body), record.attempts), record)
+    attempts = _count(record.attempts, "/dead_letter/attempts")
+    return _append_block(_with_attempts(_without_block(body), attempts), record)
 
 
 def redrive(body: bytes) -> bytes:
@@ -66,6 +68,13 @@ def _check(body: bytes) -> None:
     rejection = classify(body).rejection
     if rejection is not None:
         raise rejection
+
+
+def _count(count: Any, pointer: str) -> int:
+    """Give the count back, or refuse one that could not be read again."""
+    if type(count) is not int or not 0 <= count < 2**63:
+        raise Refused(f"{count!r} is no count", code="wrong_type", pointer=pointer)
+    return count
 
 
 def _can_be_spliced(body: bytes) -> bool:
@@ -115,7 +124,10 @@ def _append(body: bytes, member: bytes) -> bytes:
 
 
 def _block(record: DeadLetter) -> bytes:
-    members = {name: getattr(record, name) for name in DEAD_LETTER_ORDER}
+    try:
+        members = msgspec.to_builtins(msgspec.convert(msgspec.to_builtins(record), DeadLetter))
+    except msgspec.ValidationError as fault:
+        raise Refused(str(fault), code="wrong_type", pointer="/dead_letter") from None
     document = canonical_message({"dead_letter": members})
     return document[len(b'{"dead_letter":') : -1]
 

@@ -12,6 +12,7 @@ export const roundtrip = {
   cases: [
     kept('plain', 'envelope/shape', file('ledger-entry-posted'), { '/job': URN, '/trace_id': TRACE, '/meta/id': ID, '/data/entry': 9001, '/meta/created_at': 1767225600000 }),
     kept('unknown-top-level', SURVIVE, file('unknown-top-level'), { '/tenant': 'acme', '/priority': 7, '/tags': ['a', { b: null }], '/flags': {} }),
+    kept('unknown-with-a-colon', SURVIVE, file('unknown-with-a-colon'), { '/tallystick:body': 'mine', '/kept_body': [0] }),
     kept('unknown-meta', SURVIVE, file('unknown-meta'), { '/meta/region': 'eu-central-1', '/meta/hops': [1, 2, 3], '/meta/canary': false, '/meta/lang': 'go' }),
     kept('meta-ext-vendor', SURVIVE, file('meta-ext-vendor'), { '/meta/ext': { acme: { build: '7f3', shard: 12, opts: {}, list: [] } } }),
     kept('dead-letter-stays', SURVIVE, file('dead-lettered-with-more'), { '/dead_letter/host': 'worker-7', '/dead_letter/tries': [1, 2], '/dead_letter/reason': 'failed' }, { attempts: 4 }),
@@ -210,6 +211,7 @@ export const job_type = {
     { name: 'number-then-text-job', clause: 'envelope/duplicates', body: `{"job":5,${message().slice(1)}`, valid: true, expect: { urn: URN }, expect_warning: false },
     { name: 'text-then-number-job', clause: 'envelope/duplicates', body: message({ more: '"job":5' }), valid: false },
     { name: 'many-containers-no-warning', clause: 'envelope/identity', body: message({ data: `{"v":[${Array(1200).fill('[]').join(',')}]}` }), valid: true, expect: { urn: URN }, expect_warning: false },
+    { name: 'odd-extension-no-warning', clause: 'envelope/identity', body: message({ more: '"tallystick:body":"mine"' }), valid: true, expect: { urn: URN }, expect_warning: false },
     { name: 'plain-job-no-warning', clause: 'envelope/identity', body: message({ block: DEAD_LETTER }), valid: true, expect: { urn: URN }, expect_warning: false },
   ],
 };

@@ -45,6 +45,7 @@ export const fixtures = Object.fromEntries([
   good('dead-lettered-with-more', 'envelope/unknown-survive', message({ attempts: '3', block: JSON.stringify({ ...block, host: 'worker-7', tries: [1, 2] }) }), { ...LEDGER, attempts: 3, dead_letter: { host: 'worker-7', tries: [1, 2] } }),
   good('dead-letter-null', 'dead-letter/block', message({ block: 'null' }), LEDGER, loose),
   good('unknown-top-level', 'envelope/unknown-survive', message({ more: '"tenant":"acme","priority":7,"tags":["a",{"b":null}],"flags":{}' }), LEDGER),
+  good('unknown-with-a-colon', 'envelope/unknown-survive', message({ more: '"tallystick:body":"mine","kept_body":[0]' }), LEDGER),
   good('unknown-meta', 'envelope/unknown-survive', message({ meta: meta({}, '"region":"eu-central-1","hops":[1,2,3],"canary":false') }), LEDGER),
   good('meta-ext-vendor', 'envelope/unknown-survive', message({ meta: meta({}, '"ext":{"acme":{"build":"7f3","shard":12,"opts":{},"list":[]}}') }), LEDGER),
   good('unknown-lang', 'envelope/lang-open', message({ meta: meta({ lang: '"cobol"' }) }), { ...LEDGER, lang: 'cobol' }, loose),
