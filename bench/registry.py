@@ -8,7 +8,9 @@
 
 Rounds of the peers alternate and the best of each counts. One core against one core is compared
 by processor time, two against one by the clock.
-Run: `.venv/bin/python bench/registry.py [--messages N] [--rounds N]`
+`check_1000_s` and `check_growth` are one `tally schema check` of 1,000 schemas, and how much longer
+one of 5,000 takes, per schema.
+Run: `.venv/bin/python bench/registry.py [--quick] [--json] [--messages N] [--rounds N]`
 """
 
 from __future__ import annotations
@@ -42,17 +44,46 @@ URN = "urn:babel:orders:created"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=500_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--messages", type=int)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--quick", action="store_true", help="under 45 seconds")
+    parser.add_argument("--json", action="store_true", help="one flat object as the last line")
     args = parser.parse_args()
+    messages = args.messages or 500_000
+    rounds = args.rounds or (3 if args.quick else 8)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "messages.jsonl"
-        write_messages(path, args.messages)
-        figures = measure_validate(path, args.messages, args.rounds)
-    figures |= measure_compat(args.rounds)
+        write_messages(path, messages)
+        figures = measure_validate(path, messages, rounds)
+        figures |= measure_check(Path(folder))
+    figures |= measure_compat(rounds)
     for name, value in figures.items():
         print(f"{name} {value:.3f}")
+    if args.json:
+        print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
     return 0
+
+
+def measure_check(folder: Path) -> dict[str, float]:
+    """Check registries of copies of one schema under different URNs."""
+    seconds = {}
+    text = (REGISTRY.parent / "schemas" / "orders-created.json").read_text()
+    for count in (1000, 5000):
+        root = folder / f"registry-{count}"
+        root.mkdir()
+        rows = []
+        for number in range(count):
+            (root / f"{number}.json").write_text(text)
+            rows.append({"urn": f"urn:babel:bench:kind-{number}", "schema": f"{number}.json"})
+        manifest = root / "registry.json"
+        manifest.write_text(json.dumps({"schemas": rows}))
+        began = time.perf_counter()
+        run("check", "--registry", str(manifest))
+        seconds[count] = time.perf_counter() - began
+    return {
+        "check_1000_s": seconds[1000],
+        "check_growth": seconds[5000] / seconds[1000] / 5,
+    }
 
 
 def write_messages(path: Path, count: int) -> None:
@@ -142,11 +173,16 @@ def covers(old: Any, new: Any) -> object:
 
 
 def validate(path: Path, jobs: int) -> None:
+    run("validate", "--registry", str(REGISTRY), "--jsonl", "--jobs", str(jobs), str(path))
+
+
+def run(*command: str) -> None:
+    """Run a verb of `tally schema` in this process; it must find nothing."""
     parser = argparse.ArgumentParser()
     schema.register(parser)
-    command = ["validate", "--registry", str(REGISTRY), "--jsonl", "--jobs", str(jobs), str(path)]
     args = parser.parse_args(command)
-    with contextlib.redirect_stderr(io.StringIO()):
+    talk = io.StringIO()
+    with contextlib.redirect_stderr(talk), contextlib.redirect_stdout(talk):
         assert args.run(args) == 0
 
 
