@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from tallystick.cli import main
 from tallystick.cli.progress import Progress
+from tallystick.suites.prove import Proof
 
 LIAR = Path(__file__).parents[1] / "suites" / "liar.py"
 
@@ -250,7 +252,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_gives_way_to_talk() -> None:
         bar.rename("node")
     text = stream.getvalue()
     assert "1/2 node" in text
-    assert "building\n" in text
+    assert "go: building\n" in text
     assert text.endswith("\r\x1b[K")
 
 
@@ -259,7 +261,17 @@ def test_nothing_is_drawn_where_nobody_watches() -> None:
     with Progress(2, "go", stream) as bar:
         bar.advance()
         bar.talk(b"building\n")
-    assert stream.getvalue() == "building\n"
+    assert stream.getvalue() == "go: building\n"
+
+
+def test_each_line_of_talk_names_its_subject_and_cannot_draw() -> None:
+    stream = io.StringIO()
+    with Progress(2, "go", stream) as bar:
+        bar.talk(b"one\ntw")
+        bar.talk(b"o \x1b[31m\n\nthree")
+        bar.rename("node")
+        bar.talk(b"four")
+    assert stream.getvalue() == "go: one\ngo: two \\x1b[31m\ngo: three\nnode: four\n"
 
 
 def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
@@ -268,7 +280,7 @@ def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
     told = [*command, "--subject", liar("says-pid-and-hangs")]
     with subprocess.Popen(told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as tally_run:
         assert tally_run.stderr is not None
-        pid = int(tally_run.stderr.readline())
+        pid = int(tally_run.stderr.readline().split()[-1])
         tally_run.terminate()
         assert tally_run.wait(60) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
@@ -308,10 +320,93 @@ def test_the_proof_asks_a_named_subject_only_what_it_is_proved_with(
     assert list(proof["cloudevents"]["subjects"]) == ["tallystick", "cloudevents-node"]
 
 
-def test_the_proof_fails_without_tallystick(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_proof_says_nothing_about_tallystick_when_it_was_not_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = tally(capsys, "prove", "--subject", liar("unsupported"))
+    assert (code, out.splitlines()[-1]) == (0, "tallystick was not run")
+    code, out, _ = tally(capsys, "prove", "--subject", liar("unsupported"), "--json")
+    assert (code, json.loads(out)["conforms"]) == (0, None)
+
+
+def test_a_proof_in_which_nothing_could_run_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = tally(capsys, "prove", "--subject", liar("start-dies"))
+    assert (code, out.splitlines()[-1]) == (2, "tallystick was not run")
+
+
+def test_the_proof_fails_when_tallystick_does_not_conform(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Proof, "conforms", property(lambda _: False))
+    code, out, _ = tally(capsys, "prove", "--subject", "tallystick")
+    assert (code, out.splitlines()[-1]) == (1, "tallystick does NOT conform")
+
+
+def test_the_command_that_repeats_a_case_finds_it_again(
+    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = tmp_path / "known failures.toml"
+    known.write_text('"own/identity_verdict/wrong on purpose" = "the test is wrong"')
+    _, out, _ = tally(capsys, "suite", "run", "--cases", own, "--known", str(known))
+    (again,) = [line for line in out.splitlines() if line.startswith("  again: tally ")]
+    code, out, _ = tally(capsys, *shlex.split(again)[2:], "--json")
+    assert (code, json.loads(out)["known"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "{",
+        '{"conformance_version":"1","sections":{"odd":{"scope":"core"}},"odd":{"x":{}}}',
+        '{"conformance_version":"1","sections":{}}',
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "list"])
+def test_a_suite_that_holds_no_case_to_run_is_exit_2(
+    manifest: str, verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "manifest.json").write_text(manifest)
+    code, out, _ = tally(capsys, "suite", verb, "--cases", str(tmp_path))
+    assert (code, out) == (2, "")
+
+
+def test_the_list_of_the_guide_can_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "run-the-suite.md"
+    known = tmp_path / "known.toml"
+    known.write_text(guide.read_text().split("```toml\n")[1].split("```")[0])
+    code, *_ = tally(capsys, "suite", "run", "standard/trim", "--known", str(known))
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["[rust]\n'own/**' = 'no such subject'", "[tallystick]\n'own/**' = ''", "= =", "[", "5"]
+)
+def test_a_list_of_known_failures_that_cannot_be_used_is_exit_2(
+    text: str, own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text(text)
+    code, out, err = tally(capsys, "suite", "run", "--cases", own, "--known", str(known))
+    assert (code, out) == (2, "")
+    assert "known failure" in err
+
+
+def test_a_subject_with_an_unspeakable_name_is_shown_all_the_same(
+    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {kind: str(tmp_path / kind) for kind in ("journal", "junit", "results")}
+    options = [part for kind, path in files.items() for part in (f"--{kind}", path)]
+    told = ["suite", "run", "--cases", own, "--subject", liar("surrogates"), *options]
+    code, out, _ = tally(capsys, *told)
     assert code == 1
-    assert "does NOT conform" in out
+    assert "(li\\ud800ar\\x1b[31m 1)" in out
+    assert "\x1b" not in out
+    assert tally(capsys, "journal", "show", files["journal"])[:2] == (
+        1,
+        out.replace(f" --cases {own}", ""),
+    )
 
 
 def test_the_standard_is_listed_and_the_public_suite_is_pointed_at(
@@ -321,3 +416,16 @@ def test_the_standard_is_listed_and_the_public_suite_is_pointed_at(
     assert code == 0
     assert "standard/bytes/numbers/one-point-zero" in out.splitlines()
     assert "public/**" in err
+
+
+def test_the_smallest_subject_of_the_guide_survives_every_body(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "write-a-subject.md"
+    program = tmp_path / "mine.py"
+    program.write_text(guide.read_text().split("```python\n")[1].split("```")[0])
+    subject = f"'{sys.executable}' '{program}'"
+    _, out, err = tally(capsys, "suite", "run", "--subject", subject, "--json")
+    summary = json.loads(out)
+    assert (summary["errored"], err) == (0, "")
+    assert summary["passed"] > 100

@@ -92,6 +92,11 @@ RUNS: dict[str, Any] = {
     "closes": closes,
     "flood": flood,
     "grandchild": grandchild,
+    "surrogates": lambda message: say(
+        {"id": message["id"], "result": {"verdict": "\ud800", "\udfff": "\udfff\x1b"}}
+        if message["id"] % 2
+        else {"id": message["id"], "error": "\ud800\x1b"}
+    ),
     "odd": lambda message: (die if message["id"] % 2 else honest)(message),
 }
 
@@ -114,6 +119,8 @@ def start(mode: str) -> None:
             say({**IDENTITY, "protocol": 2})
         case "start-without-operations":
             say({key: value for key, value in IDENTITY.items() if key != "operations"})
+        case "surrogates":
+            say({**IDENTITY, "name": "li\ud800ar\x1b[31m", "version": "1"})
         case _:
             say(IDENTITY)
 

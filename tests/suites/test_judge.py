@@ -42,7 +42,6 @@ PASSES: list[tuple[str, Any, dict[str, Any]]] = [
     ("no_members", ["record"], {}),
     ("nowhere", ["/sections/h/x"], {"sections": {"h": {"y": 1}}}),
     ("types", {"/h/x": "long"}, {"types": {"/h/x": "long", "/h/y": "text"}}),
-    ("types", {"/h/x": "long"}, {}),
     ("bytes", {"bytes_base64": b64("x")}, {"bytes_base64": b64("x")}),
     ("matches", {"bytes_base64": "x[0-9]+"}, {"bytes_base64": b64("x12")}),
     ("json", {"data_base64": {"a": 1.5}}, {"data_base64": b64('{ "a": 1.50 }')}),
@@ -104,6 +103,8 @@ FAILS: list[tuple[str, Any, dict[str, Any]]] = [
     ("decodes", False, OK),
     ("accepted", True, {"accepted": 1}),
     ("accepted", False, OK),
+    ("accepted", False, {"verdict": "ok"}),
+    ("accepted", False, {"verdict": "ok", "accepted": None}),
     ("valid", True, {"verdict": "ok", "accepted": False}),
     ("valid", False, OK),
     ("valid", False, {}),
@@ -171,6 +172,29 @@ def test_steps_are_judged_one_by_one() -> None:
     case = Case("s/x/1", "steps", {}, {"steps": [{"members": {"a": 1}}, {"members": {"b": 2}}]})
     verdict = judge(case, {"steps": [{"a": 1}, {"b": 3}]})
     assert [one.pointer for one in verdict.differences] == ["/steps/1/b"]
+
+
+def test_a_subject_that_names_no_types_never_passes_where_they_are_asked_for() -> None:
+    expect = {"members": {"a": 1}, "types": {"/h/x": "long"}}
+    case = Case("s/x/1", "project", {}, expect)
+    steps = Case("s/x/1", "steps", {}, {"steps": [{}, expect]})
+    assert judge(case, {"a": 1}).outcome is Outcome.UNSUPPORTED
+    assert judge(case, {"a": 2}).outcome is Outcome.FAILED
+    assert judge(case, {"a": 1, "types": {"/h/x": "long"}}).outcome is Outcome.PASSED
+    assert judge(steps, {"steps": [{}, {"a": 1}]}).outcome is Outcome.UNSUPPORTED
+
+
+def test_a_step_that_was_not_answered_fails() -> None:
+    case = Case("s/x/1", "steps", {}, {"steps": [{"members": {"a": 1}}, {"members": {"b": 2}}]})
+    verdict = judge(case, {"steps": [{"a": 1}]})
+    assert [(one.pointer, one.found) for one in verdict.differences] == [("/steps/1", ...)]
+
+
+def test_a_lone_surrogate_of_a_subject_can_be_written() -> None:
+    case = Case("s/x/1", "any", {}, {"members": {"a": {"b": 1}}})
+    for difference in judge(case, {"a": {"\ud800": "\udfff"}}).differences:
+        json.dumps(difference.found, ensure_ascii=False, default=str).encode()
+        difference.pointer.encode()
 
 
 def test_bytes_differ_at_a_named_offset() -> None:

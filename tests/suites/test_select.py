@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.core.errors import Rejected, UsageError
+from tallystick.core.errors import UsageError
 from tallystick.core.verdict import Case
 from tallystick.suites.known import check_known, read_known, reason_for
 from tallystick.suites.select import match, may_begin_with, select
@@ -77,7 +77,7 @@ def test_cases_keep_their_order_and_come_once() -> None:
     assert select(cases, ["a/b/1", "a/**"]) == cases
 
 
-TOML = """
+TOML = b"""
 "a/**" = "for all"
 [go]
 "a/b/1" = "only Go"
@@ -86,15 +86,20 @@ TOML = """
 
 def test_known_failures_hold_for_all_or_for_one_subject() -> None:
     assert read_known(TOML, toml=True, subject="go") == {"a/**": "for all", "a/b/1": "only Go"}
-    assert read_known(TOML, toml=True, subject="node") == {"a/**": "for all"}
-    assert read_known('{"a":"b"}', toml=False, subject="go") == {"a": "b"}
+    both = {"go", "node"}
+    assert read_known(TOML, toml=True, subject="node", subjects=both) == {"a/**": "for all"}
+    assert read_known(b'{"a":"b"}', toml=False, subject="go") == {"a": "b"}
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "{", '{"a":""}', '{"a":5}', '{"a":" "}', '{"go":{"a":null}}']
-)
-def test_a_known_failure_without_a_reason_is_rejected(text: str) -> None:
-    with pytest.raises(Rejected):
+    "text",
+    [
+        b"[]", b"{", b"\xff", b"[" * 99_999, b'{"a":""}', b'{"a":5}', b'{"a":" "}',
+        b'{"go":{"a":null}}', b'{"rust":{"a":"not a subject here"}}',
+    ],
+)  # fmt: skip
+def test_a_list_that_cannot_be_used_is_a_mistake_in_the_request(text: bytes) -> None:
+    with pytest.raises(UsageError):
         read_known(text, toml=False, subject="go")
 
 
@@ -102,6 +107,10 @@ def test_a_known_failure_must_match_a_case() -> None:
     check_known({"a/*/c": "why"}, [case("a/b/c")])
     with pytest.raises(UsageError):
         check_known({"a/*/d": "why"}, [case("a/b/c")])
+
+
+def test_a_pattern_for_a_suite_that_is_not_loaded_is_left_alone() -> None:
+    check_known({"public/backoff/**": "why"}, [case("a/b/c")])
 
 
 def test_the_reason_is_found_by_pattern() -> None:

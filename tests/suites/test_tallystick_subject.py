@@ -107,4 +107,4 @@ def test_a_step_that_was_refused_ends_the_case_as_failed() -> None:
     case = Case("s/x/1", "steps", {"steps": steps}, {"steps": [{"document": {}}, {}]})
     subject = TallystickSubject()
     (verdict,) = run_cases([case], subject, subject.start())
-    assert [d.pointer for d in verdict.differences] == ["/steps/0/rejected"]
+    assert [d.pointer for d in verdict.differences] == ["/steps/0/rejected", "/steps/1"]

@@ -1,21 +1,61 @@
-"""Find the noun's module, run its verb, and turn every error into one clear line and a hint."""
+"""Find the noun's module, run its verb, and turn every error into one clear line and a hint.
+
+Output is UTF-8 whatever the locale says; what UTF-8 cannot carry is written with backslashes. A
+reader that goes away before the end gives exit 141, as it does in a shell: never 0, which would
+say that everything conforms. What nobody foresaw is a fault of ours: one line, and exit 2.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
 from tallystick import __version__
 from tallystick.core.errors import TallystickError, exit_code
 
-__all__ = ["run"]
+__all__ = ["BROKEN_PIPE", "TRACEBACK", "run"]
+
+BROKEN_PIPE: Final = 141
+"""128 + SIGPIPE: the reader has seen enough, and nobody can say how it would have ended."""
+
+TRACEBACK: Final = "TALLY_TRACEBACK"
+"""Set this in the environment, and an internal fault is raised with its traceback."""
 
 
 def run(argv: list[str], nouns: Mapping[str, str]) -> int:
     """Parse and run; 0 conforms, 1 a finding, 2 usage or I/O."""
+    if not _prepare_output():
+        return _fail("standard output is closed", "Send it to a file, or to /dev/null.", 2)
+    try:
+        code = _run(argv, nouns)
+        sys.stdout.flush()
+    except TallystickError as error:
+        return _fail(str(error), error.hint, exit_code(error))
+    except FileNotFoundError as error:
+        return _fail(f"no such file: {error.filename}", "Check the path.", 2)
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    except OSError as error:
+        _drop_output()
+        return _fail(f"{error.strerror}: {error.filename or ''}".rstrip(": "), "", 2)
+    except KeyboardInterrupt:
+        return _fail("stopped", "", 130)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        fault = f"internal fault: {type(error).__name__}: {error}"
+        return _fail(fault, f"Set {TRACEBACK}=1 for the traceback, and report it.", 2)
+    return code
+
+
+def _run(argv: list[str], nouns: Mapping[str, str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(_overview(nouns))
         return 0 if argv else 2
@@ -31,21 +71,26 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
     if not hasattr(arguments, "run"):
         parser.print_help(sys.stderr)
         return 2
-    try:
-        code: int = arguments.run(arguments)
-        sys.stdout.flush()
-    except TallystickError as error:
-        return _fail(str(error), error.hint, exit_code(error))
-    except FileNotFoundError as error:
-        return _fail(f"no such file: {error.filename}", "Check the path.", 2)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader (head, less) has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        return _fail(f"{error.strerror}: {error.filename or ''}".rstrip(": "), "", 2)
-    except KeyboardInterrupt:
-        return _fail("stopped", "", 130)
+    code: int = arguments.run(arguments)
     return code
+
+
+def _prepare_output() -> bool:
+    """Write UTF-8 everywhere; tell whether there is a standard output at all."""
+    if sys.stderr is None:  # or talk would go to stdout, in between the data
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (to the very end)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return sys.stdout is not None
+
+
+def _drop_output() -> None:
+    """Forget what could not be written, so that the interpreter does not try again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _overview(nouns: Mapping[str, str]) -> str:
@@ -63,7 +108,9 @@ def _overview(nouns: Mapping[str, str]) -> str:
 
 
 def _fail(message: str, hint: str, code: int) -> int:
-    print(f"tally: {message}", file=sys.stderr)
+    from tallystick.report.table import one_line  # noqa: PLC0415 (only trouble needs it)
+
+    print(f"tally: {one_line(message)}", file=sys.stderr)
     if hint:
         print(f"  hint: {hint}", file=sys.stderr)
     return code

@@ -8,9 +8,10 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
-from tallystick.cli.files import read_bytes
+from tallystick.cli.files import read_message
 from tallystick.core.envelope import (
     Envelope,
     accepts,
@@ -19,7 +20,11 @@ from tallystick.core.envelope import (
     encode,
     reason_not_accepted,
 )
-from tallystick.core.errors import Rejected, UsageError
+from tallystick.core.errors import Refused, Rejected, UsageError
+from tallystick.report.table import one_line
+
+if TYPE_CHECKING:
+    from tallystick.core.binding import Binding
 
 __all__ = ["register"]
 
@@ -44,8 +49,16 @@ def register(parser: argparse.ArgumentParser) -> None:
     for verb in (projected, counted):
         verb.add_argument("--broker", required=True, help="redis, rabbitmq, sqs, kafka, ...")
     projected.add_argument("--queue", default="", help="queue or topic; default: meta.queue")
-    projected.add_argument("--delay", type=float, metavar="SECONDS", help="deliver later")
-    projected.add_argument("--now", type=float, metavar="EPOCH", help="the clock, for --delay")
+    projected.add_argument("--layout", default="", help="another layout of the broker: laravel")
+    projected.add_argument("--delay", type=_number, metavar="SECONDS", help="deliver later")
+    projected.add_argument("--now", type=_number, metavar="EPOCH", help="the clock, for --delay")
+    projected.add_argument(
+        "--tiers", type=_tiers, metavar="MS,MS", dest="tiers_ms", help="Kafka's retry tiers"
+    )
+    projected.add_argument(
+        "--delayed-exchange", action="store_true", default=None,
+        help="RabbitMQ has the plugin that delays",
+    )  # fmt: skip
     projected.add_argument("--fifo", action="store_true", default=None, help="an ordered queue")
     counted.add_argument(
         "--native",
@@ -55,8 +68,22 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _number(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number")
+    return number
+
+
+def _tiers(text: str) -> list[int]:
+    tiers = [int(part) for part in text.split(",")]
+    if min(tiers) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: a tier waits at least 1 ms")
+    return tiers
+
+
 def _show(arguments: argparse.Namespace) -> int:
-    body = read_bytes(arguments.file)
+    body = read_message(arguments.file)
     verdict = classify(body)
     if verdict.verdict != "ok":
         if arguments.json:
@@ -66,15 +93,17 @@ def _show(arguments: argparse.Namespace) -> int:
     envelope = decode(body)
     view = _view(envelope, body)
     if arguments.json:
-        print(json.dumps(view, ensure_ascii=False))
+        print(json.dumps(view))
     else:
         for name, value in view.items():
-            print(f"{name:15} {value if isinstance(value, str) else json.dumps(value)}")
+            text = value if isinstance(value, str) else json.dumps(value)
+            print(f"{name:15} {one_line(text)}")
     return 0 if accepts(envelope) else 1
 
 
 def _view(envelope: Envelope, body: bytes) -> dict[str, Any]:
     meta = envelope.meta
+    canonical, why_unknown = _compare_canonical(envelope, body)
     return {
         "verdict": "ok",
         "accepted": accepts(envelope),
@@ -88,36 +117,69 @@ def _view(envelope: Envelope, body: bytes) -> dict[str, Any]:
         "created_at": meta.created_at if meta else None,
         "attempts": envelope.attempts,
         "bytes": len(body),
-        "canonical": encode(envelope) == body,
+        "canonical": canonical,
+        **({"canonical_unknown": why_unknown} if why_unknown else {}),
         "warnings": [f"{notice.pointer}: {notice.message}" for notice in envelope.warnings],
     }
 
 
+def _compare_canonical(envelope: Envelope, body: bytes) -> tuple[bool | None, str]:
+    """Say whether the body is in canonical form; None and the reason when it has no such form."""
+    try:
+        return encode(envelope) == body, ""
+    except Refused as refusal:
+        return None, str(refusal)
+
+
 def _encode(arguments: argparse.Namespace) -> int:
-    envelope = decode(read_bytes(arguments.file))
+    envelope = decode(read_message(arguments.file))
     written = encode(envelope)
     for notice in envelope.warnings:
-        print(f"tally: {notice.pointer}: {notice.message}", file=sys.stderr)
+        print(one_line(f"tally: {notice.pointer}: {notice.message}"), file=sys.stderr)
     sys.stdout.buffer.write(written)
     return 0
+
+
+_OPTIONS = ("queue", "delay", "now", "fifo", "tiers_ms", "delayed_exchange")
+_HINTS = {
+    "now": "give the clock of the publish with --now, in seconds since 1970",
+    "no_tier": "give Kafka's retry tiers with --tiers, the longest not shorter than the delay",
+    "delay_unsupported": "redis delays with --layout laravel, rabbitmq with --delayed-exchange",
+}
+"""The code of an error -> the option of ours that helps."""
+
+
+def _with_option(error: Refused | UsageError) -> Refused | UsageError:
+    """Give the error with a hint that names an option of the command line."""
+    hint = _HINTS.get(error.code, error.hint)
+    if isinstance(error, UsageError):
+        return UsageError(error.message, code=error.code, hint=hint)
+    return Refused(error.message, code=error.code, pointer=error.pointer, hint=hint)
 
 
 def _project(arguments: argparse.Namespace) -> int:
     from tallystick.brokers import find_binding  # noqa: PLC0415 (only these verbs need the tables)
     from tallystick.core.binding import project  # noqa: PLC0415
 
-    binding = find_binding(arguments.broker)
-    envelope = decode(read_bytes(arguments.file))
-    given = {name: getattr(arguments, name) for name in ("queue", "delay", "now", "fifo")}
+    binding = find_binding(arguments.broker, arguments.layout)
+    if arguments.fifo and not binding.names.fifo:
+        raise UsageError(
+            f"{binding.name} has no ordered queues of its own", code="fifo", hint="leave out --fifo"
+        )
+    envelope = decode(read_message(arguments.file))
+    given = {name: getattr(arguments, name) for name in _OPTIONS}
     options = {name: value for name, value in given.items() if value not in (None, "")}
-    frame = project(binding, envelope, **options)
+    try:
+        frame = project(binding, envelope, **options)
+    except (Refused, UsageError) as error:
+        raise _with_option(error) from None
     sections = _plain(frame.sections)
     if arguments.json:
-        print(json.dumps({"broker": binding.name, "sections": sections}, ensure_ascii=False))
+        print(json.dumps({"broker": binding.name, "sections": sections}))
         return 0
     for section, fields in sections.items():
         for key, value in fields.items():
-            print(f"{section}.{key} = {json.dumps(value, ensure_ascii=False)}")
+            print(one_line(f"{section}.{key} = {json.dumps(value, ensure_ascii=False)}"))
     print(f"body = {len(frame.body)} bytes")
     return 0
 
@@ -129,25 +191,41 @@ def _reconcile(arguments: argparse.Namespace) -> int:
     binding = find_binding(arguments.broker)
     try:
         native = json.loads(arguments.native)
+    except RecursionError:
+        raise UsageError("--native nests too deep", code="native") from None
     except ValueError as error:
         raise UsageError(f"--native is not JSON: {error}", code="native") from None
     if not isinstance(native, dict) or not all(isinstance(v, dict) for v in native.values()):
         raise UsageError("--native must be {section: {key: value}}", code="native")
-    attempts = reconcile(binding, decode(read_bytes(arguments.file)).attempts, native)
+    _check_sections(binding, native)
+    attempts = reconcile(binding, decode(read_message(arguments.file)).attempts, native)
     print(json.dumps({"attempts": attempts}) if arguments.json else attempts)
     return 0
+
+
+def _check_sections(binding: Binding, native: Mapping[str, Any]) -> None:
+    """Refuse a section in which this broker counts nothing: it would be ignored unseen."""
+    counted = sorted({count.section for count in binding.counts})
+    unknown = sorted(native.keys() - set(counted))
+    if unknown:
+        raise UsageError(
+            f"{binding.name} counts no deliveries in section {unknown[0]!r}",
+            code="native",
+            hint=f"its counts stand in: {', '.join(counted) or 'none, the body alone counts'}",
+        )
 
 
 def _portable(arguments: argparse.Namespace) -> int:
     from tallystick.core.portable import find_alterations  # noqa: PLC0415
 
-    found = list(find_alterations(read_bytes(arguments.file)))
+    found = list(find_alterations(read_message(arguments.file)))
     if arguments.json:
-        print(json.dumps({"alterations": [asdict(row) for row in found]}, ensure_ascii=False))
+        print(json.dumps({"alterations": [asdict(row) for row in found]}))
     else:
         for row in found:
             place = row.pointer or "(the message)"
-            print(f"{place}  {row.language}  {row.found} -> {row.becomes}  ({row.why})")
+            line = f"{place}  {row.language}  {row.found} -> {row.becomes}  ({row.why})"
+            print(one_line(line))
         if not found:
             print("portable: every library writes it back as it is", file=sys.stderr)
     return 1 if found else 0

@@ -5,9 +5,24 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-__all__ = ["read_bytes"]
+from tallystick.core.errors import UsageError
+from tallystick.core.scan import MAX_BYTES
+
+__all__ = ["read_bytes", "read_message"]
 
 
-def read_bytes(name: str) -> bytes:
-    """Give the bytes of a file, or of standard input when the name is `-`."""
-    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+def read_message(name: str) -> bytes:
+    """Give the bytes of a message; one byte too many is enough to know that it is too large."""
+    return read_bytes(name, MAX_BYTES + 1)
+
+
+def read_bytes(name: str, most: int = -1) -> bytes:
+    """Give the bytes of a file, or of standard input when the name is `-`; at most so many."""
+    if name != "-":
+        with Path(name).open("rb") as file:
+            return file.read(most)
+    if sys.stdin is None:
+        raise UsageError(
+            "standard input is closed", code="no_input", hint="give a file, or pipe a message in"
+        )
+    return sys.stdin.buffer.read(most)

@@ -1,7 +1,7 @@
 """`tally journal show|diff`: read a run back, or say what changed between two.
 
 `diff` matches cases by subject and name. Exit 1 when something that passed before does not pass
-now, or is gone.
+now, or is gone. A file that is no journal is exit 2: there is nothing to judge.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
+from tallystick.core.errors import Rejected, UsageError
 from tallystick.core.journal import Journal, read
 from tallystick.report.table import (
     compare_journals,
@@ -37,8 +38,18 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(path: Path) -> tuple[Journal, ...]:
-    with path.open(encoding="utf-8", newline="\n") as lines:
-        return read(lines)
+    try:
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            return read(lines)
+    except UnicodeDecodeError:
+        why = "it is not UTF-8"
+    except Rejected as rejection:
+        why = str(rejection)
+    raise UsageError(
+        f"{path} is no journal: {why}",
+        code="no_journal",
+        hint="give one that `tally suite run --journal FILE` wrote",
+    )
 
 
 def _show(args: argparse.Namespace) -> int:

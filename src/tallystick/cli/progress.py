@@ -1,8 +1,9 @@
 """Long work: a progress bar where a person is watching, and an orderly end when asked to end.
 
 The bar draws on stderr at most ten times a second and gives way to every line of talk. When stderr
-is not a terminal nothing is drawn; talk is printed all the same. `end_in_order` turns a request to
-terminate into an exception, so that every process we started is ended before we are.
+is not a terminal nothing is drawn; talk is printed all the same, each line with the name of the
+subject that wrote it and with its control characters made visible. `end_in_order` turns a request
+to terminate into an exception, so that every process we started is ended before we are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from tallystick.report.table import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self, TextIO
@@ -21,6 +24,7 @@ __all__ = ["Progress", "end_in_order"]
 
 _WIDTH: Final = 30
 _EVERY: Final = 0.1
+_LONGEST_TALK: Final = 1 << 16
 
 
 @contextmanager
@@ -45,6 +49,7 @@ class Progress:
         self._total: Final = total
         self._title = title
         self._done = 0
+        self._begun = b""
         self._drawn = float("-inf")
         self._shown: Final = self._stream.isatty()
 
@@ -53,10 +58,12 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end_talk()
         self._clear()
 
     def rename(self, title: str) -> None:
         """Say what is being worked on now."""
+        self._end_talk()
         self._title = title
         self._draw(at_once=True)
 
@@ -72,10 +79,19 @@ class Progress:
         self._draw(at_once=True)
 
     def talk(self, chunk: bytes) -> None:
-        """Pass on what a subject wrote to its stderr."""
-        text = chunk.decode("utf-8", "backslashreplace").rstrip("\n")
-        if text:
-            self.say(text)
+        """Pass on what a subject wrote to its stderr, line by line under its name."""
+        *whole, self._begun = (self._begun + chunk).split(b"\n")
+        for line in whole:
+            text = line.decode("utf-8", "backslashreplace").rstrip().expandtabs()
+            if text:
+                self.say(f"{self._title}: {one_line(text)}")
+        if len(self._begun) > _LONGEST_TALK:
+            self._end_talk()
+
+    def _end_talk(self) -> None:
+        """Print a line that was begun and not ended."""
+        if self._begun:
+            self.talk(b"\n")
 
     def _draw(self, *, at_once: bool) -> None:
         now = monotonic()

@@ -1,6 +1,8 @@
 """`tally prove`: the standard and the CloudEvents cases on every subject at hand; the scoreboards.
 
-Exit 0 when Tallystick itself conforms. What the other subjects do is a finding about them.
+The exit code is about Tallystick: 0 when it conforms, 1 when it does not. What the other subjects
+do is a finding about them, and when Tallystick is not among the chosen nothing is said about it:
+that is exit 0, or 2 when none of them could be run.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from tallystick.suites.cloudevents import load_cloudevents
 from tallystick.suites.find import CLOUDEVENTS, STANDARD, load_standard
 from tallystick.suites.prove import Proof, prove
 from tallystick.suites.session import Plan
-from tallystick.suites.subjects import NAMES, for_suite
+from tallystick.suites.subjects import NAMES, OURS, for_suite, subject_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,15 +55,21 @@ def _prove(args: argparse.Namespace) -> int:
         write: Callable[[str], object] = len
         if args.journal:
             write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
-        bar = stack.enter_context(Progress(total, chosen[0]))
+        bar = stack.enter_context(Progress(total, subject_name(chosen[0])))
         for suite, subjects in work:
             proofs[suite.name] = prove(
-                _plan(suite), subjects, begin=bar.rename, write=write, advance=bar.advance,
+                _plan(suite),
+                subjects,
+                begin=lambda one: bar.rename(subject_name(one)),
+                write=write,
+                advance=bar.advance,
                 talk=bar.talk,
-            )  # fmt: skip
-    conforms = all(proof.conforms for proof in proofs.values())
+            )
+    conforms = all(proof.conforms for proof in proofs.values()) if OURS in chosen else None
     print(_as_json(proofs, conforms) if args.json else _as_text(proofs, conforms))
-    return 0 if conforms else 1
+    if not any(proof.journals for proof in proofs.values()):
+        return 2
+    return 1 if conforms is False else 0
 
 
 def _say(text: str) -> None:
@@ -77,14 +85,16 @@ def _plan(suite: Suite) -> Plan:
     )
 
 
-def _as_text(proofs: dict[str, Proof], conforms: bool) -> str:
+_VERDICTS = {True: "conforms", False: "does NOT conform", None: "was not run"}
+
+
+def _as_text(proofs: dict[str, Proof], conforms: bool | None) -> str:
     boards = {STANDARD: scoreboard, CLOUDEVENTS: event_scoreboard}
     parts = [boards[name](proof.journals, proof.missing) for name, proof in proofs.items()]
-    verdict = "conforms" if conforms else "does NOT conform"
-    return "\n".join([*parts, f"tallystick {verdict}"])
+    return "\n".join([*parts, f"{OURS} {_VERDICTS[conforms]}"])
 
 
-def _as_json(proofs: dict[str, Proof], conforms: bool) -> str:
+def _as_json(proofs: dict[str, Proof], conforms: bool | None) -> str:
     summary: dict[str, Any] = {}
     for name, proof in proofs.items():
         about = {**_summaries[name](proof), "missing": dict(proof.missing)}

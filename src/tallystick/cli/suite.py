@@ -99,7 +99,10 @@ def _say(text: str) -> None:
 
 def _choose(args: argparse.Namespace) -> tuple[list[Suite], list[Case]]:
     suites = find_suites(args.patterns, args.cases, _say)
-    return suites, select([case for suite in suites for case in suite.cases], args.patterns)
+    cases = select([case for suite in suites for case in suite.cases], args.patterns)
+    if not cases:
+        raise UsageError("there are no cases", code="no_cases", hint="nothing run proves nothing")
+    return suites, cases
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -128,7 +131,7 @@ def _run(args: argparse.Namespace) -> int:
             code="several_subjects",
             hint="run the subjects one by one, or ask for --journal instead",
         )
-    known = {subject: _known(args.known, subject, suites) for subject in subjects}
+    known = {subject: _known(args.known, subject, subjects, suites) for subject in subjects}
     plan = Plan(
         cases,
         {suite.name: suite.version for suite in suites},
@@ -152,11 +155,17 @@ def _run(args: argparse.Namespace) -> int:
     return 0 if all(map(succeeded, journals)) else 1
 
 
-def _known(path: Path | None, subject: str, suites: list[Suite]) -> dict[str, str]:
+def _known(
+    path: Path | None, subject: str, chosen: list[str], suites: list[Suite]
+) -> dict[str, str]:
     if path is None:
         return {}
-    text = path.read_text(encoding="utf-8")
-    known = read_known(text, toml=path.suffix == ".toml", subject=subject_name(subject))
+    known = read_known(
+        path.read_bytes(),
+        toml=path.suffix == ".toml",
+        subject=subject_name(subject),
+        subjects={*NAMES, *map(subject_name, chosen)},
+    )
     check_known(known, [case for suite in suites for case in suite.cases])
     return known
 
@@ -169,10 +178,17 @@ def _write_reports(args: argparse.Namespace, journals: list[Journal], suites: li
         args.results.write_text(text + "\n", encoding="utf-8")
 
 
+def _given(args: argparse.Namespace, name: str) -> list[str]:
+    """Give an option with a file as it stood on the command line, if it was there."""
+    path: Path | None = getattr(args, name)
+    return [f"--{name}", str(path)] if path else []
+
+
 def _print_reports(args: argparse.Namespace, journals: list[Journal]) -> None:
     if args.json:
         summary: dict[str, Any] = summarize(journals)
         print(json.dumps(summary, indent=1))
         return
-    parts = [show_journal(journal) for journal in journals]
+    options = [part for name in ("cases", "known") for part in _given(args, name)]
+    parts = [show_journal(journal, options) for journal in journals]
     print("\n".join(parts if len(parts) == 1 else [*parts, scoreboard(journals, {})]), end="")

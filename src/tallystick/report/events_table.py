@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tallystick.core.verdict import Outcome
-from tallystick.report.table import align, not_run
+from tallystick.report.table import align, not_run, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,8 @@ def event_scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) ->
             rows.append([name, *(_score(_verdicts(one, f"{name}/")) for one in journals)])
         of_all = [_passed(_verdicts(one, f"{part}/")) for one in journals]
         rows.append([f"{part}, of all", *of_all])
-    return "\n".join([*align(rows), "", _LEGEND, *not_run(missing)]) + "\n"
+    lines = [*align(rows), "", _LEGEND, *not_run(missing)]
+    return "\n".join(map(one_line, lines)) + "\n"
 
 
 def count_parts(journal: Journal) -> dict[str, dict[str, Any]]:

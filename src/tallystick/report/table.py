@@ -26,6 +26,7 @@ __all__ = [
     "compare_journals",
     "identical_bytes",
     "not_run",
+    "one_line",
     "repeat_command",
     "scoreboard",
     "section_of",
@@ -82,12 +83,12 @@ def _summarize_one(journal: Journal) -> dict[str, Any]:
     }
 
 
-def repeat_command(subject: str, name: str) -> str:
-    """Give the one command that repeats a case."""
-    return f"tally suite run {shlex.quote(name)} --subject {shlex.quote(subject)}"
+def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
+    """Give the one command that repeats a case, with the options it was found with."""
+    return shlex.join(["tally", "suite", "run", name, "--subject", subject, *options])
 
 
-def show_journal(journal: Journal) -> str:
+def show_journal(journal: Journal, options: Sequence[str] = ()) -> str:
     """Give the table of one run, and everything that did not pass."""
     head = journal.head
     about = f"{head.versions.get('subject.name', '')} {head.versions.get('subject.version', '')}"
@@ -95,13 +96,13 @@ def show_journal(journal: Journal) -> str:
     lines += align(_section_rows(journal))
     trouble = [record for record in journal.records if _needs_a_line(record)]
     for record in trouble:
-        lines += ["", *_show_record(record, head.subject)]
+        lines += ["", *_show_record(record, head.subject, options)]
     lines += _show_reasons(journal, Outcome.UNSUPPORTED)
     if journal.foot:
         lines += [f"note: {note}" for note in journal.foot.notes]
     else:
         lines += ["", "the journal has no foot: this run was cut short"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(one_line, lines)) + "\n"
 
 
 def _needs_a_line(record: Record) -> bool:
@@ -132,7 +133,7 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _show_record(record: Record, subject: str) -> list[str]:
+def _show_record(record: Record, subject: str, options: Sequence[str]) -> list[str]:
     verdict = record.verdict
     if record.alarm:
         return [
@@ -143,10 +144,10 @@ def _show_record(record: Record, subject: str) -> list[str]:
     if record.known:
         lines.append(f"  known: {record.known}")
     if verdict.reason:
-        lines.append(f"  {_one_line(verdict.reason)}")
+        lines.append(f"  {verdict.reason}")
     for difference in verdict.differences:
         lines += _show_difference(difference)
-    return [*lines, f"  again: {repeat_command(subject, verdict.case)}"]
+    return [*lines, f"  again: {repeat_command(subject, verdict.case, options)}"]
 
 
 def _show_difference(difference: Difference) -> list[str]:
@@ -159,11 +160,11 @@ def _show_difference(difference: Difference) -> list[str]:
 
 def _value(value: Any) -> str:
     text = "nothing" if value is ... else json.dumps(value, ensure_ascii=False, default=str)
-    return _one_line(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _one_line(text: str) -> str:
-    """Make control characters visible, so that a subject cannot draw on the terminal."""
+def one_line(text: str) -> str:
+    """Make control characters visible, so that nobody's text can draw on the terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -174,7 +175,7 @@ def _show_reasons(journal: Journal, outcome: Outcome) -> list[str]:
             reasons.setdefault(record.verdict.reason, []).append(record.verdict.case)
     lines = []
     for reason, names in reasons.items():
-        lines += ["", f"{outcome} ({len(names)}): {_one_line(reason)}", *(f"  {n}" for n in names)]
+        lines += ["", f"{outcome} ({len(names)}): {reason}", *(f"  {n}" for n in names)]
     return lines
 
 
@@ -197,13 +198,13 @@ def scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) -> str:
     rows += [[section, *(_score(j.records, section) for j in journals)] for section in sections]
     rows.append(["all", *(_score(journal.records, "") for journal in journals)])
     rows.append(["byte-identical", *(_identical(journal) for journal in journals)])
-    lines = [*align(rows), "", "passed/asked; - is unsupported"]
-    return "\n".join([*lines, *not_run(missing)]) + "\n"
+    lines = [*align(rows), "", "passed/asked; - is unsupported", *not_run(missing)]
+    return "\n".join(map(one_line, lines)) + "\n"
 
 
 def not_run(missing: Mapping[str, str]) -> list[str]:
     """Say of each subject that could not start why not."""
-    return [f"{name}: not run, {_one_line(reason)}" for name, reason in missing.items()]
+    return [f"{name}: not run, {reason}" for name, reason in missing.items()]
 
 
 def _score(records: Iterable[Record], section: str) -> str:
@@ -259,4 +260,4 @@ def _change(before: Outcome | None, after: Outcome | None) -> str:
 def show_changes(changes: dict[str, list[str]]) -> str:
     """Give the changes as text; nothing changed is said too."""
     lines = [f"{kind:8}  {name}" for kind, names in changes.items() for name in names]
-    return "\n".join(lines or ["nothing changed"]) + "\n"
+    return "\n".join(map(one_line, lines or ["nothing changed"])) + "\n"

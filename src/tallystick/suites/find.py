@@ -3,7 +3,7 @@
 Without a pattern that is our own standard. The public suite is fetched only when a pattern can
 select from it (`public/**`), and the CloudEvents cases are read only for `cloudevents/**`. A folder
 with a manifest of the same grammar is a suite too; one with the official CloudEvents files is
-theirs.
+theirs. A folder whose manifest cannot be used is a mistake in the request, not a finding.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tallystick.core.errors import Unavailable
+from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.suites.cloudevents import NAME as CLOUDEVENTS
 from tallystick.suites.cloudevents import holds_official, load_cloudevents
 from tallystick.suites.load import Suite, load
@@ -63,3 +63,5 @@ def load_folder(folder: Path) -> Suite:
             code="no_suite",
             hint="a suite is a folder with a manifest.json, or with the official CloudEvents files",
         ) from error
+    except Rejected as rejection:
+        raise UsageError(str(rejection), code=rejection.code, hint=rejection.hint) from rejection

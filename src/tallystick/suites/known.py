@@ -1,8 +1,10 @@
 """Known failures: `pattern -> reason`, in JSON or TOML.
 
-They still run. Each pattern must match a case, else the list is stale and that is an error. When
-a known failure passes, the record raises an alarm (law 8). Patterns at the top hold for every
-subject; those in a table named like a subject hold for that one.
+They still run. When one passes, the record raises an alarm (law 8). Patterns at the top hold for
+every subject; those in a table named like a subject hold for that one, and a table that is called
+like no subject is an error. So is a pattern that matches no case, for then the list is stale; but
+only the suites that are loaded can tell, so a pattern for another suite is left alone. A list that
+cannot be used is a mistake in the request (exit 2), not a finding about a subject.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from tallystick.core.errors import Rejected, UsageError
-from tallystick.suites.select import match
+from tallystick.core.errors import UsageError
+from tallystick.suites.select import match, may_begin_with
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from tallystick.core.verdict import Case
 
@@ -24,36 +26,54 @@ __all__ = ["check_known", "read_known", "reason_for"]
 Known = dict[str, str]
 
 
-def read_known(text: str, *, toml: bool, subject: str) -> Known:
-    """Give the patterns and reasons that hold for one subject."""
+def read_known(text: bytes, *, toml: bool, subject: str, subjects: Container[str] = ()) -> Known:
+    """Give the patterns and reasons that hold for one subject; tables may be called `subjects`."""
     try:
-        content = tomllib.loads(text) if toml else json.loads(text)
+        content = tomllib.loads(text.decode()) if toml else json.loads(text.decode())
+    except UnicodeDecodeError:
+        raise _unreadable("it is not UTF-8") from None
+    except RecursionError:
+        raise _unreadable("it nests too deep") from None
     except ValueError as error:
-        raise Rejected(f"the list of known failures: {error}", code="known_unreadable") from error
+        raise _unreadable(str(error)) from error
     if not isinstance(content, dict):
-        raise Rejected("the list of known failures is not an object", code="known_unreadable")
-    own = content.get(subject, {})
-    found = {name: value for name, value in content.items() if not isinstance(value, dict)}
-    return _reasons(found) | _reasons(own if isinstance(own, dict) else {})
+        raise _unreadable("it is not an object")
+    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    for name, entries in tables.items():
+        if name != subject and name not in subjects:
+            raise UsageError(
+                f"the list of known failures has a table for {name!r}, which is no subject here",
+                code="known_subject",
+                hint="`tally suite subjects` shows the names; a command goes by its program's name",
+            )
+        _check_reasons(entries)
+    everywhere = {name: value for name, value in content.items() if name not in tables}
+    _check_reasons(everywhere)
+    return everywhere | tables.get(subject, {})
 
 
-def _reasons(entries: Mapping[str, Any]) -> Known:
+def _unreadable(why: str) -> UsageError:
+    return UsageError(f"cannot read the list of known failures: {why}", code="known_unreadable")
+
+
+def _check_reasons(entries: Mapping[str, Any]) -> None:
     for pattern, reason in entries.items():
         if not isinstance(reason, str) or not reason.strip():
-            raise Rejected(
+            raise UsageError(
                 f"known failure {pattern!r} has no reason",
                 code="known_without_reason",
                 hint='say why it fails: `pattern = "reason"`',
             )
-    return dict(entries)
 
 
 def check_known(known: Mapping[str, str], cases: Iterable[Case]) -> None:
-    """Refuse a list with a pattern that matches no case."""
+    """Refuse a pattern for a loaded suite that matches none of its cases."""
     names = [case.name for case in cases]
+    suites = {name.split("/", maxsplit=1)[0] for name in names}
     for pattern in known:
         test = match(pattern)
-        if not any(map(test, names)):
+        loaded = any(may_begin_with(pattern, suite) for suite in suites)
+        if loaded and not any(map(test, names)):
             raise UsageError(
                 f"known failure {pattern!r} matches no case",
                 code="known_matches_nothing",

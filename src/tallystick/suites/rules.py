@@ -101,7 +101,7 @@ def nowhere(want: list[str], result: Result) -> Iterator[Difference]:
 
 
 def types(want: dict[str, str], result: Result) -> Iterator[Difference]:
-    """Ask for native types, which JSON cannot tell; of a subject that names them."""
+    """Ask for native types, which JSON cannot tell; the judge never passes one that names none."""
     named = result.get("types", want)
     if not isinstance(named, dict):
         raise Unreadable("/types", "an object", named)
@@ -170,7 +170,7 @@ def decodes(want: bool, result: Result) -> Iterator[Difference]:
 
 def accepted(want: bool, result: Result) -> Iterator[Difference]:
     """Ask whether a consumer accepts the envelope."""
-    if (result.get("accepted", ...) is True) is not want:
+    if result.get("accepted", ...) is not want:
         yield Difference("/accepted", want, result.get("accepted", ...))
 
 

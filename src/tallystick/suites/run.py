@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.verdict import Case, Outcome, Verdict
-from tallystick.suites.judge import STEPS, judge
+from tallystick.suites.judge import STEPS, judge, writable
 from tallystick.suites.protocol import Answer, Breach, Identity
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def run_cases(cases: Iterable[Case], subject: Subject, identity: Identity) -> It
         try:
             result = _result(case, subject, known)
         except _Stop as stop:
-            yield Verdict(case.name, stop.outcome, stop.reason, (), _since(began))
+            yield Verdict(case.name, stop.outcome, writable(stop.reason), (), _since(began))
         except Breach as breach:
-            yield Verdict(case.name, Outcome.ERRORED, breach.reason, (), _since(began))
+            yield Verdict(case.name, Outcome.ERRORED, writable(breach.reason), (), _since(began))
         else:
             yield judge(case, result, _since(began))
 

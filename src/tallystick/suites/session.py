@@ -23,6 +23,7 @@ from tallystick.core.journal import (
     write_head,
     write_record,
 )
+from tallystick.suites.judge import writable
 from tallystick.suites.known import reason_for
 from tallystick.suites.protocol import Breach, Identity
 from tallystick.suites.run import run_cases
@@ -99,7 +100,7 @@ def _start(given: str, subject: Subject) -> Identity:
         return subject.start()
     except Breach as breach:
         raise Unavailable(
-            f"subject {given}: {breach.reason}",
+            f"subject {given}: {writable(breach.reason)}",
             code="subject_not_started",
             hint="docs/reference/protocol.md says what a subject answers to `start`",
         ) from breach
@@ -108,10 +109,10 @@ def _start(given: str, subject: Subject) -> Identity:
 def _head(plan: Plan, given: str, identity: Identity) -> Head:
     versions = {
         "tallystick": tallystick.__version__,
-        "subject.name": identity.name,
-        "subject.version": identity.version,
-        "subject.language": identity.language,
-        "subject.library": identity.library,
+        "subject.name": writable(identity.name),
+        "subject.version": writable(identity.version),
+        "subject.language": writable(identity.language),
+        "subject.library": writable(identity.library),
         **{f"suite.{name}": version for name, version in plan.suites.items()},
     }
     return Head(plan.run, plan.time, "+".join(plan.suites), given, versions)
