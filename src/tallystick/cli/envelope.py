@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from math import isfinite
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.files import read_message
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tallystick.core.binding import Binding
 
 __all__ = ["register"]
+
+_LATEST = 10**11
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -50,8 +52,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         verb.add_argument("--broker", required=True, help="redis, rabbitmq, sqs, kafka, ...")
     projected.add_argument("--queue", default="", help="queue or topic; default: meta.queue")
     projected.add_argument("--layout", default="", help="another layout of the broker: laravel")
-    projected.add_argument("--delay", type=_number, metavar="SECONDS", help="deliver later")
-    projected.add_argument("--now", type=_number, metavar="EPOCH", help="the clock, for --delay")
+    projected.add_argument("--delay", type=_seconds, metavar="SECONDS", help="deliver later")
+    projected.add_argument("--now", type=_seconds, metavar="EPOCH", help="the clock, for --delay")
     projected.add_argument(
         "--tiers", type=_tiers, metavar="MS,MS", dest="tiers_ms", help="Kafka's retry tiers"
     )
@@ -68,18 +70,22 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _number(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text} is not a finite number")
+def _seconds(text: str) -> float:
+    """Read seconds: a delay, or a clock of this side of the year 5000."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = nan
+    if not abs(number) < _LATEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds below {_LATEST}")
     return number
 
 
 def _tiers(text: str) -> list[int]:
-    tiers = [int(part) for part in text.split(",")]
-    if min(tiers) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: a tier waits at least 1 ms")
-    return tiers
+    parts = text.split(",")
+    if not all(part.isdecimal() and 0 < int(part) < _LATEST for part in parts):
+        raise argparse.ArgumentTypeError(f"{text} is no list of milliseconds, like 5000,30000")
+    return [int(part) for part in parts]
 
 
 def _show(arguments: argparse.Namespace) -> int:
