@@ -49,3 +49,9 @@ def test_the_counts_are_data_too() -> None:
         "json": {"passed": 1, "failed": 0, "errored": 1, "unsupported": 1},
         "own": {"passed": 0, "failed": 1, "errored": 0, "unsupported": 0},
     }
+
+
+def test_no_subject_can_draw_on_the_terminal() -> None:
+    evil = "\x1b[31m\ud800"
+    board = event_scoreboard([journal(evil, *["passed"] * 4)], {evil: evil})
+    assert all(character.isprintable() for character in board.replace("\n", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from tallystick.core.journal import Foot, Head, Journal, Record, count
 from tallystick.core.verdict import Difference, Outcome, Verdict
@@ -142,3 +143,22 @@ def test_no_change_is_said() -> None:
     assert (
         show_changes(compare_journals([journal(PASSED)], [journal(PASSED)])) == "nothing changed\n"
     )
+
+
+EVIL = "\x1b]0;mine\x07\u202e\ud800"
+
+
+def test_no_name_reason_or_note_can_draw_on_the_terminal() -> None:
+    drawn = [record(f"s/a/{EVIL}", outcome, EVIL * with_reason, EVIL)
+             for outcome in Outcome for with_reason in (0, 1)]  # fmt: skip
+    evil = journal(*drawn, subject=EVIL, notes=(EVIL,))
+    evil = replace(evil, head=replace(evil.head, suite=EVIL, versions={"subject.name": EVIL}))
+    changes = compare_journals([evil], [journal(PASSED)])
+    for text in (show_journal(evil), scoreboard([evil], {EVIL: EVIL}), show_changes(changes)):
+        assert all(character.isprintable() for character in text.replace("\n", ""))
+        text.encode()
+
+
+def test_the_command_carries_the_options_of_the_run() -> None:
+    text = show_journal(journal(FAILED), ["--cases", "my suite"])
+    assert "again: tally suite run 's/a/2 b' --subject go --cases 'my suite'" in text
