@@ -19,7 +19,7 @@ from tallystick.brokers.servers.places import Place
 from tallystick.brokers.servers.ports import choose_ports, is_free, read_ports, write_ports
 from tallystick.brokers.servers.probe import answers
 from tallystick.brokers.servers.process import MARK, find_marked, is_alive, spawn, stop, tail
-from tallystick.brokers.servers.recipe import HOST, Server, fill
+from tallystick.brokers.servers.recipe import HOST, Server, fill, override
 from tallystick.brokers.servers.state import Running, forget, write_state
 from tallystick.core.errors import Unavailable
 
@@ -87,10 +87,14 @@ def _write_files(server: Server, place: Place, values: Mapping[str, str]) -> Non
     place.tmp.mkdir(exist_ok=True)
     for folder in server.folders:
         (place.data / folder).mkdir(parents=True, exist_ok=True)
-    for file, text in server.files.items():
+    texts = {file: fill(text, values) for file, text in server.files.items()}
+    for file, (source, ours) in server.properties.items():
+        theirs = Path(fill(source, values)).read_text(encoding="utf-8")
+        texts[file] = override(theirs, {key: fill(text, values) for key, text in ours.items()})
+    for file, text in texts.items():
         path = place.data / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(fill(text, values), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
 
 
 def _environment(server: Server, place: Place, values: Mapping[str, str]) -> dict[str, str]:

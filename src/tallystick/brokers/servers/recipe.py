@@ -13,7 +13,8 @@ from string import Template
 from typing import Final
 
 __all__ = [
-    "HOST", "Archive", "Debian", "Fetch", "Here", "Jars", "Probe", "Server", "fill", "probe_http",
+    "HOST", "Archive", "Debian", "Fetch", "Here", "Jars", "Probe", "Server", "fill", "override",
+    "probe_http",
 ]  # fmt: skip
 
 HOST: Final = "127.0.0.1"
@@ -83,6 +84,8 @@ class Server:
     """MB it takes at rest, for `tally doctor` and `tally broker list`."""
     admin: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
+    """Properties files made of the program's own: file -> (the program's file, our values)."""
     folders: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     once: tuple[str, ...] = ()
@@ -96,6 +99,16 @@ class Server:
     def uses_java(self) -> bool:
         """Whether a Java runtime is needed."""
         return self.command[0] == "$java"
+
+
+def override(text: str, values: Mapping[str, str]) -> str:
+    """Set values in a properties file, each in its own place, or at the end if it has none."""
+    left = dict(values)
+    lines = [
+        f"{key}={left.pop(key)}" if (key := line.partition("=")[0].strip()) in left else line
+        for line in text.splitlines()
+    ]
+    return "\n".join([*lines, *(f"{key}={value}" for key, value in left.items()), ""])
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ _ROWS: Final[Mapping[str, str]] = {
     "redis": "tallystick.brokers.redis.server",
     "rabbitmq": "tallystick.brokers.rabbitmq.server",
     "kafka": "tallystick.brokers.kafka.server",
+    "pulsar": "tallystick.brokers.pulsar.server",
     "sqs": "tallystick.brokers.sqs.server",
     "artemis": "tallystick.brokers.artemis.server",
     "qpid": "tallystick.brokers.qpid.server",
