@@ -89,12 +89,12 @@ def identify(pid: int) -> Identity:
 
 
 def is_alive(identity: Identity) -> bool:
-    """Say whether this very process still runs."""
+    """Say whether this very process still runs; while one thread does, its ports are taken."""
     _reap(identity.pid)
     fields = _read_stat(identity.pid)
     return (
         fields is not None
-        and fields[0] not in "ZX"
+        and (fields[0] not in "ZX" or int(fields[17]) > 1)
         and int(fields[19]) == identity.started
         and identity.boot == _boot()
     )
@@ -156,7 +156,7 @@ def _boot() -> str:
 
 
 def _read_stat(pid: int) -> list[str] | None:
-    """Read the fields after the program's name: 0 is the state, 19 the start time."""
+    """Read the fields after the program's name: 0 state, 17 threads, 19 start time."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
