@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 RETRY  := tools/retry
-EXTRAS := --extra schemas --extra server --extra events
+EXTRAS := --extra schemas --extra server --extra events --extra redis --extra rabbitmq --extra sqs \
+          --extra kafka --extra pulsar --extra artemis
 
 .PHONY: prove test check lint types layers unit impostors fuzz bench clean setup
 

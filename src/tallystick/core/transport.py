@@ -33,11 +33,15 @@ _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One frame that was handed out, from which queue, and what the broker knows it by."""
+    """One frame that was handed out, from which queue, and what the broker knows it by.
+
+    `fault` says why the broker itself cannot count this body; it is poison then.
+    """
 
     frame: Frame
     queue: str
     handle: Any = field(default=None, repr=False)
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

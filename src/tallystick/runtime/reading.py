@@ -1,7 +1,7 @@
 """What a delivery is, before any handler sees it: turned away, poison, or a message.
 
     gated     the version property says that the body may not be decoded
-    poison    the body is no message
+    poison    the body is no message, or one that the broker's own layout cannot count
     outdated  the body itself says a version that this one does not know; handled as a last failure
     message   everything else
 
@@ -51,6 +51,8 @@ def read(binding: Binding, delivery: Delivery) -> Reading:
     if not bindings.gate_frame(binding, sections):
         fault = "unsupported schema version"
         return Reading("gated", delivery, _attempts(binding, delivery), fault=fault)
+    if delivery.fault:
+        return Reading("poison", delivery, _attempts(binding, delivery), fault=delivery.fault)
     try:
         envelope = decode(frame.body)
         document: dict[str, Any] = envelope.document

@@ -33,6 +33,7 @@ from tallystick.runtime.retry import Backoff, backoff_range
 from tallystick.runtime.tracing import extract
 from tallystick.schemas.subset import find_violation
 from tallystick.suites.compare import parse
+from tallystick.suites.redis_steps import redis_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -426,5 +427,6 @@ OPERATIONS: Final[dict[str, Callable[[Given], Result]]] = {
     "idempotency": idempotency,
     "traceparent": traceparent,
     "validate_subset": validate_subset,
+    "redis_steps": redis_steps,
 }
 """Operation -> the function that does it."""
