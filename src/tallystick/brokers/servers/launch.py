@@ -59,18 +59,16 @@ def launch(server: Server, place: Place, install: Path, port: int | None, limit:
         _run_once(server, place, values, end)
         found = _spawn(server, place, values, ports)
         try:
-            _await(server, place, found, end)
-        except Unavailable:
-            clear(server, place, found, 0)
-            if left and not all(map(is_free, ports.values())) and monotonic() < end:
-                continue
-            raise
+            ready = await_answer(server, place, found, end - monotonic())
         except BaseException:  # also Ctrl-C: what is half started is ended
             clear(server, place, found, 0)
             raise
-        ready = msgspec.structs.replace(found, ready=True)
-        write_state(place, ready)
-        return ready
+        if ready:
+            return ready
+        failed = _failed(server, place, "ended while it started", "ended")
+        clear(server, place, found, 0)
+        if not left or all(map(is_free, ports.values())):
+            raise failed
     raise AssertionError("the last try returns or raises")
 
 
@@ -159,18 +157,24 @@ def _spawn(
     return found
 
 
-def _await(server: Server, place: Place, found: Running, end: float) -> None:
-    """Return when it answers; raise when it ended or time is up."""
-    while True:
-        alive = is_alive(found.identity)
-        if alive and answers(server.probe, found.ports):
-            return
-        if not alive or monotonic() >= end:
-            what = "did not answer in time" if alive else "ended while it started"
-            said = tail(place.log)
-            raise Unavailable(
-                f"{server.name} {server.version} {what}" + (f"; it said:\n{said}" if said else ""),
-                code="slow" if alive else "ended",
-                hint=f"its log is {place.log}",
-            )
+def await_answer(server: Server, place: Place, found: Running, limit: float) -> Running | None:
+    """Give the broker when it answers, or nothing when it has ended; raise when time is up."""
+    end = monotonic() + limit
+    while is_alive(found.identity):
+        if answers(server.probe, found.ports):
+            ready = msgspec.structs.replace(found, ready=True)
+            write_state(place, ready)
+            return ready
+        if monotonic() >= end:
+            raise _failed(server, place, "did not answer in time", "slow")
         sleep(_LOOK)
+    return None
+
+
+def _failed(server: Server, place: Place, what: str, code: str) -> Unavailable:
+    said = tail(place.log)
+    return Unavailable(
+        f"{server.name} {server.version} {what}" + (f"; it said:\n{said}" if said else ""),
+        code=code,
+        hint=f"its log is {place.log}",
+    )

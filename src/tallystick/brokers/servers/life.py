@@ -18,7 +18,7 @@ from typing import Final, Literal
 from tallystick.brokers.servers.checks import check_modules
 from tallystick.brokers.servers.fetch import SILENT, Talk, fetch, install_folder
 from tallystick.brokers.servers.java import archive_exists, find_java
-from tallystick.brokers.servers.launch import clear, launch
+from tallystick.brokers.servers.launch import await_answer, clear, launch
 from tallystick.brokers.servers.places import Place, check_plain, hold, state_folder
 from tallystick.brokers.servers.probe import answers
 from tallystick.brokers.servers.process import is_alive
@@ -47,14 +47,8 @@ def up(
     place = _place(name, home)
     with hold(place.folder):
         found = read_state(place)
-        if found and is_alive(found.identity) and not fresh and found.ready:
-            if port in (None, next(iter(found.ports.values()))):
-                return found
-            raise Unavailable(
-                f"{name} runs already, on port {next(iter(found.ports.values()))}",
-                code="runs_already",
-                hint=f"tally broker down {name}",
-            )
+        if found and not fresh and (ready := await_answer(server, place, found, limit)):
+            return _same(ready, port)
         clear(server, place, found, limit)
         if fresh and place.data.exists():
             shutil.rmtree(place.data)
@@ -116,6 +110,18 @@ def status(name: str, *, home: Path | None = None) -> Status:
     if answers(server.probe, found.ports):
         return Status(name, "running", found)
     return Status(name, "silent" if found.ready else "starting", found)
+
+
+def _same(found: Running, port: int | None) -> Running:
+    """Give the broker that runs already, unless another port was asked for."""
+    current = next(iter(found.ports.values()))
+    if port in (None, current):
+        return found
+    raise Unavailable(
+        f"{found.name} runs already, on port {current}",
+        code="runs_already",
+        hint=f"tally broker down {found.name}",
+    )
 
 
 def _place(name: str, home: Path | None) -> Place:
