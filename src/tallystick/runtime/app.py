@@ -35,6 +35,7 @@ from tallystick.runtime.execution import Execution
 from tallystick.runtime.handlers import Handler, describe_handler
 from tallystick.runtime.idempotency import Seen
 from tallystick.runtime.loop import Loop
+from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
 from tallystick.runtime.shutdown import Signals
@@ -158,6 +159,16 @@ class App:
             raise failures[0]
         return sum((worker.counts for worker, _ in workers), Counter[str]())
 
+    def redrive(self, queue: str = "", *, to: str = "", limit: int | None = None) -> Redriven:
+        """Send the dead letters of a queue back to where they came from, or to another queue."""
+        transport = self.link.open()
+        try:
+            graveyard = self._graveyard(queue or self.settings.queue)
+            transport.ensure([graveyard, *([to] if to else [])])
+            return redrive(self.link.binding, transport, graveyard, to=to, limit=limit)
+        finally:
+            transport.close()
+
     def stop(self) -> None:
         """Ask `run` to end gracefully; from any thread."""
         self._stopping.set()
@@ -213,14 +224,16 @@ class App:
         execution = Execution(
             rules, self._handlers, self._clock, self._loop.get, self._redact, self._seen
         )
-        graveyard = dead_letter_queue(
+        transport.ensure([queue, self._graveyard(queue)])
+        return Worker(transport, queue, execution, self._stopping), transport
+
+    def _graveyard(self, queue: str) -> str:
+        return dead_letter_queue(
             self.link.binding,
             queue,
             explicit=self.settings.dead_letter_queue,
             suffix=self.settings.dead_letter_suffix,
         )
-        transport.ensure([queue, graveyard])
-        return Worker(transport, queue, execution, self._stopping), transport
 
     def _redact(self, text: str) -> str:
         password = self.link.address.password
