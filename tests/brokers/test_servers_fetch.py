@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from tallystick.brokers.servers import NAMES, Talk, find_server
-from tallystick.brokers.servers.fetch import fetch, install_folder, is_fetched
+from tallystick.brokers.servers.download import fetch, install_folder, is_fetched
 from tallystick.brokers.servers.pins import Pin, read_pins, verify
 from tallystick.brokers.servers.recipe import Archive, Debian, Here, Jars, Probe, Server
 from tallystick.core.errors import Unavailable
@@ -102,7 +102,7 @@ def test_a_busy_registry_is_asked_again_later_and_later(plan: Path, line: str) -
 def test_a_line_that_has_gone_dead_is_dialled_again(
     plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tallystick.brokers.servers.fetch._STALLED", 0.3)
+    monkeypatch.setattr("tallystick.brokers.servers.download._STALLED", 0.3)
     plan.write_text("hang\n")
     assert (fetch(JAM, pins=[PIN], pauses=(0.0,)) / "jam-1.jar").read_bytes() == BODY
     assert calls(plan) == 2

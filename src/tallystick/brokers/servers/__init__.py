@@ -11,7 +11,7 @@ A broker is a recipe (`brokers/<name>/server.py`), its pins (`pins/<name>.txt`) 
 
 from __future__ import annotations
 
-from tallystick.brokers.servers.fetch import SILENT, Talk, fetch, is_fetched
+from tallystick.brokers.servers.download import SILENT, Talk, fetch, is_fetched
 from tallystick.brokers.servers.life import LIMIT, Status, down, running, status, up
 from tallystick.brokers.servers.state import Running
 from tallystick.brokers.servers.table import NAMES, find_server

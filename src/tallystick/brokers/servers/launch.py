@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from tallystick.brokers.servers.fetch import install_folder
+from tallystick.brokers.servers.download import install_folder
 from tallystick.brokers.servers.java import JVM, archive_flags, find_java, keep_archive
 from tallystick.brokers.servers.places import Place
 from tallystick.brokers.servers.ports import choose_ports, is_free, read_ports, write_ports

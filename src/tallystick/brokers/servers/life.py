@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tallystick.brokers.servers.checks import check_modules
-from tallystick.brokers.servers.fetch import SILENT, Talk, fetch, install_folder
+from tallystick.brokers.servers.download import SILENT, Talk, fetch, install_folder
 from tallystick.brokers.servers.java import archive_exists, find_java
 from tallystick.brokers.servers.launch import await_answer, clear, launch
 from tallystick.brokers.servers.places import Place, check_plain, hold, state_folder
