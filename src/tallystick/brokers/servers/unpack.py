@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tarfile
 from pathlib import Path
 
 from tallystick.brokers.servers.recipe import Archive, Debian, Fetch
@@ -17,25 +16,26 @@ def unpack(fetch: Fetch, files: Path, tree: Path) -> None:
     if isinstance(fetch, Debian):
         tree.mkdir()
         for package in sorted(files.iterdir()):
-            _extract_package(package, tree)
+            _extract("dpkg-deb", "-x", package, tree)
         for pattern, old, new in fetch.patches:
             _patch(tree, pattern, old, new)
     elif isinstance(fetch, Archive):
-        with tarfile.open(next(files.iterdir())) as archive:
-            archive.extractall(files, filter="data")
+        _extract("tar", "--no-same-owner", "-C", files, "-xzf", next(files.iterdir()))
         (files / fetch.inside).rename(tree)
     else:
         files.rename(tree)
 
 
-def _extract_package(package: Path, tree: Path) -> None:
-    result = subprocess.run(  # noqa: S603
-        ["dpkg-deb", "-x", package, tree],  # noqa: S607 (found on the PATH by the client's check)
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+def _extract(*command: str | Path) -> None:
+    result = subprocess.run(  # noqa: S603 (what it unpacks was compared with its checksum)
+        command, capture_output=True, text=True, errors="replace", check=False
+    )
     if result.returncode:
+        said = result.stderr.strip().splitlines()
         raise Unavailable(
-            f"{package.name} cannot be unpacked: {result.stderr.strip()}", code="unpack"
+            f"`{command[0]}` cannot unpack it: {said[-1] if said else 'no reason given'}",
+            code="unpack",
+            hint="is there room on the disk?",
         )
 
 
