@@ -36,10 +36,10 @@ QUIET = 1.5
 
 BROKERS: dict[str, tuple[str, str, str]] = {
     "memory": ("", "", ""),
-    "redis": ("redis", "", "?retry_after=1"),
-    "redis-laravel": ("redis", "?laravel=1", "?laravel=1&retry_after=1"),
+    "redis": ("redis", "", "retry_after=1"),
+    "redis-laravel": ("redis", "laravel=1", "laravel=1&retry_after=1"),
     "rabbitmq": ("rabbitmq", "", ""),
-    "rabbitmq-quorum": ("rabbitmq", "?queue_type=quorum", "?queue_type=quorum"),
+    "rabbitmq-quorum": ("rabbitmq", "queue_type=quorum", "queue_type=quorum"),
 }
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""
 
@@ -93,8 +93,13 @@ def place(request: pytest.FixtureRequest, broker_url: Callable[[str], str]) -> I
     base = broker_url(server) if server else f"memory://{uuid4().hex}"
     suffix = ".fifo" if request.param.endswith("fifo") else ""
     queue = f"tally-{uuid4().hex[:12]}{suffix}"
+    url, crashing = _with(base, options), _with(base, crash)
     with ExitStack() as stack:
-        yield Place(link_to(base + options), base + options, link_to(base + crash), queue, stack)
+        yield Place(link_to(url), url, link_to(crashing), queue, stack)
+
+
+def _with(url: str, options: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{options}" if options else url
 
 
 def message(n: int = 0) -> Any:
