@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from tallystick.brokers import servers
 from tallystick.brokers.servers import NAMES
-from tallystick.brokers.servers.places import cache_folder
+from tallystick.brokers.servers.places import Place, cache_folder
 from tallystick.brokers.servers.ports import choose_ports
+from tallystick.brokers.servers.process import find_marked, identify
+from tallystick.brokers.servers.state import read_state, write_state
 from tallystick.cli import main
 from tallystick.cli.broker import _Bar
 from tallystick.cli.doctor import CHECKS, examine
@@ -96,29 +99,54 @@ def test_a_port_in_use_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -
     assert f"port {port} is in use" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_scripts_need_nothing_but_a_path_and_return_when_it_is_up(state: Path, shell: str) -> None:
+def script(state: Path, verb: str, *words: str, shell: str = "sh") -> int:
+    """Run one of Redis' scripts with nothing but a PATH (and our folders)."""
     environment = {
         "PATH": os.environ["PATH"],
         "XDG_STATE_HOME": str(state),
         "XDG_CACHE_HOME": str(cache_folder().parents[1]),
     }
+    command = [shell, str(INTEROP / "redis/broker" / verb), *words]
+    done = subprocess.run(command, env=environment, cwd=state, capture_output=True, check=False)
+    return done.returncode
 
-    def run(script: str, *words: str) -> int:
-        command = [shell, str(INTEROP / "redis/broker" / script), *words]
-        done = subprocess.run(command, env=environment, cwd=state, capture_output=True, check=False)
-        return done.returncode
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_scripts_return_when_the_work_is_done(state: Path, shell: str) -> None:
     port = choose_ports(("any",), {})["any"]
-    assert run("start", "--port", str(port)) == 0
-    for _ in range(100):
+    assert script(state, "start", "--port", str(port), shell=shell) == 0
+    for _ in range(100):  # IOP-9
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
-    assert run("start") == 0, "it is up (IOP-12)"
-    assert run("start", "--port", str(port + 1)) == 1, "it cannot be started so (IOP-11)"
-    assert run("stop") == 0
+    assert script(state, "start", shell=shell) == 0, "it is up (IOP-12)"
+    assert script(state, "stop", shell=shell) == 0
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5)
-    assert run("stop") == 0, "it is down (IOP-15)"
+    assert script(state, "stop", shell=shell) == 0, "it is down (IOP-15)"
+
+
+def test_a_start_that_fails_exits_with_one_and_leaves_nothing(state: Path) -> None:
+    port = choose_ports(("any",), {})["any"]
+    with socket.create_server(("127.0.0.1", port)):
+        assert script(state, "start", "--port", str(port)) == 1
+    assert script(state, "start", "--limit", "0") == 1, "not up in time (IOP-11)"
+    assert find_marked(str(state / "tallystick/brokers/redis")) == []
+
+
+def test_a_broker_that_will_not_stop_in_time_exits_with_one(state: Path) -> None:
+    assert script(state, "start") == 0
+    place = Place(state / "tallystick/brokers/redis")
+    program = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
+    command = [sys.executable, "-c", f"{program}; time.sleep(600)"]
+    found = read_state(place)
+    assert found
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as stubborn:
+        assert stubborn.stdout
+        stubborn.stdout.readline()
+        write_state(place, msgspec.structs.replace(found, identity=identify(stubborn.pid)))
+        assert script(state, "stop", "--limit", "0.5") == 1, "IOP-14"
+        assert stubborn.wait(10) == -signal.SIGKILL
+    write_state(place, found)
+    assert script(state, "stop") == 0
 
 
 @pytest.mark.parametrize("name", NAMES)
