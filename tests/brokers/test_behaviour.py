@@ -34,11 +34,14 @@ URN = "urn:babel:orders:created"
 PATIENCE = 30.0
 QUIET = 1.5
 
+KAFKA = "tiers=100,200,2000&group_protocol=consumer&group={0}&reinject_group={0}-back"
+
 BROKERS: dict[str, tuple[str, str, str]] = {
     "memory": ("", "", ""),
     "redis": ("redis", "", "retry_after=1"),
     "redis-laravel": ("redis", "laravel=1", "laravel=1&retry_after=1"),
     "rabbitmq": ("rabbitmq", "", ""),
+    "kafka": ("kafka", KAFKA, KAFKA),
     "rabbitmq-quorum": ("rabbitmq", "queue_type=quorum", "queue_type=quorum"),
 }
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""
@@ -93,7 +96,7 @@ def place(request: pytest.FixtureRequest, broker_url: Callable[[str], str]) -> I
     base = broker_url(server) if server else f"memory://{uuid4().hex}"
     suffix = ".fifo" if request.param.endswith("fifo") else ""
     queue = f"tally-{uuid4().hex[:12]}{suffix}"
-    url, crashing = _with(base, options), _with(base, crash)
+    url, crashing = (_with(base, one.format(queue)) for one in (options, crash))
     with ExitStack() as stack:
         yield Place(link_to(url), url, link_to(crashing), queue, stack)
 

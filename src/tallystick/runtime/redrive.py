@@ -43,11 +43,13 @@ def redrive(
 ) -> Redriven:
     """Send back up to `limit` dead letters, until none came for `timeout` seconds."""
     done, kept = 0, list[Delivery]()
+    wait = timeout + transport.capabilities.warm_up
     while limit is None or done + len(kept) < limit:
         room = _BATCH if limit is None else min(_BATCH, limit - done - len(kept))
-        taken = transport.receive(graveyard, room, timeout)
+        taken = transport.receive(graveyard, room, wait)
         if not taken:
             break
+        wait = timeout
         for delivery in taken:
             try:
                 queue, frame = _back(binding, delivery, to, transport.capabilities.options)

@@ -71,7 +71,7 @@ class Worker:
                 self._todo.put(None)
 
     def _consume(self, limit: int | None, idle: float | None) -> None:
-        taken, last = 0, monotonic()
+        taken, last = 0, monotonic() + self._transport.capabilities.warm_up
         most = self._settings.concurrency + self._settings.prefetch
         while not self._stopping.is_set():
             self._settle(self._collect(0))
@@ -86,7 +86,7 @@ class Worker:
             deliveries = self._receive(room, self._wait(last, idle))
             taken += len(deliveries)
             if deliveries or self._busy():
-                last = monotonic()
+                last = max(last, monotonic()) if not taken else monotonic()
             elif idle is not None and monotonic() - last >= idle:
                 return
             for delivery in deliveries:
