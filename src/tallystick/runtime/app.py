@@ -105,7 +105,9 @@ class App:
         """Publish one message and give its id; it is the broker's when this returns."""
         queue = queue or self.settings.queue
         envelope = self._make(urn, data, queue, trace_id)
-        options: dict[str, Any] = {"headers": headers or {}, "key": key, "group": group}
+        options: dict[str, Any] = {"headers": headers or {}, "key": key}
+        if group:
+            options["group"] = group
         if delay is not None:
             options |= {"delay": delay, "now": self._clock()}
         self._send(queue, [envelope], options)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import uuid4
 
 from tallystick.core import binding as bindings
 from tallystick.core import splice
@@ -72,6 +73,7 @@ def _back(
     if block is None or not queue:
         raise Rejected("no dead-letter block", code="no_block", pointer="/dead_letter")
     envelope = decode(splice.redrive(frame.body))
+    group = frame.get("attributes", "MessageGroupId")
     projected = bindings.project(
         binding,
         envelope,
@@ -79,7 +81,17 @@ def _back(
         routed_as=bindings.route(binding, frame.sections, envelope.urn),
         headers=bindings.headers_of(binding, frame.sections),
         key=frame.get("record", "key"),
-        group=frame.get("attributes", "MessageGroupId") or "",
-        **options,
+        **{**options, **({"group": group} if group else {})},
     )
-    return queue, projected
+    return queue, _fresh(projected)
+
+
+def _fresh(frame: Frame) -> Frame:
+    """Give it an id of its own where the broker would drop it as a copy of the first one."""
+    held = frame.sections.get("parameters", {})
+    if "MessageDeduplicationId" not in held:
+        return frame
+    unique = f"{held['MessageDeduplicationId']}-{uuid4().hex}"
+    return Frame(
+        frame.body, {**frame.sections, "parameters": {**held, "MessageDeduplicationId": unique}}
+    )

@@ -183,6 +183,8 @@ def _projected(
     rules: Rules, reading: Reading, envelope: Envelope, queue: str, options: Mapping[str, Any]
 ) -> Frame:
     frame = reading.delivery.frame
+    group = frame.get("attributes", "MessageGroupId")
+    given: dict[str, Any] = {**rules.capabilities.options, **({"group": group} if group else {})}
     return project(
         rules.binding,
         envelope,
@@ -190,8 +192,7 @@ def _projected(
         routed_as=reading.urn,
         headers=reading.headers,
         key=frame.get("record", "key"),
-        group=frame.get("attributes", "MessageGroupId") or "",
-        **{**rules.capabilities.options, **options},
+        **{**given, **options},
     )
 
 
