@@ -44,6 +44,8 @@ BROKERS: dict[str, tuple[str, str, str]] = {
     "kafka": ("kafka", KAFKA, KAFKA),
     "sqs": ("sqs", "", "visibility=1"),
     "sqs-fifo": ("sqs", "fifo=1", "fifo=1&visibility=1"),
+    "pulsar": ("pulsar", "", ""),
+    "artemis": ("artemis", "", ""),
     "rabbitmq-quorum": ("rabbitmq", "queue_type=quorum", "queue_type=quorum"),
 }
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""
