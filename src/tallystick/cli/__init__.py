@@ -17,6 +17,7 @@ NOUNS: dict[str, str] = {
     "doctor": "what is installed, what is missing, how to get it",
     "envelope": "show, encode, project, reconcile messages; find what others would alter",
     "broker": "start, stop and look at real brokers on this machine",
+    "run": "handle messages: run the worker of an app, `module:app`",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
     "journal": "show a run, or compare two",

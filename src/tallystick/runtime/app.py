@@ -74,6 +74,7 @@ class App:
         self._publisher: Transport | None = None
         self._known_queues: Final[set[str]] = set()
         self._loop: Final = Loop()
+        self._workers: tuple[Worker, ...] = ()
 
     def __repr__(self) -> str:
         return f"App({str(self.link.address)!r}, queue={self.settings.queue!r})"
@@ -141,6 +142,7 @@ class App:
         self._stopping.clear()
         names = tuple(queues) or (self.settings.queue,)
         workers = [self._worker(name) for name in names]
+        self._workers = tuple(worker for worker, _ in workers)
         failures: list[BaseException] = []
         threads = [
             Thread(
@@ -159,7 +161,11 @@ class App:
         self._loop.close()
         if failures:
             raise failures[0]
-        return sum((worker.counts for worker, _ in workers), Counter[str]())
+        return self.counts()
+
+    def counts(self) -> Counter[str]:
+        """Give how many messages ended in which way in this run, or in the last one."""
+        return sum((worker.counts for worker in self._workers), Counter[str]())
 
     def redrive(self, queue: str = "", *, to: str = "", limit: int | None = None) -> Redriven:
         """Send the dead letters of a queue back to where they came from, or to another queue."""
