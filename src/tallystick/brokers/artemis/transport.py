@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -38,6 +38,7 @@ __all__ = ["ArtemisTransport", "connect"]
 _OPTIONS: Final = ("credit", "timeout")
 _STALE: Final = 15.0
 _WINDOW: Final = 500
+_GOODBYE: Final = 2.0
 
 
 class ArtemisTransport:
@@ -134,7 +135,11 @@ class ArtemisTransport:
         self._senders.clear()
         self._receivers.clear()
         if connection is not None:
-            connection.close()
+            from proton import ProtonException  # noqa: PLC0415
+
+            connection.timeout = min(self._timeout, _GOODBYE)
+            with suppress(ProtonException, OSError):  # one that broke cannot say goodbye
+                connection.close()
 
     def _is_mine(self, delivery: Delivery) -> bool:
         receiver, _ = self._receivers.get(delivery.queue, (None, None))
@@ -197,7 +202,7 @@ class ArtemisTransport:
 
         idle = monotonic() - self._used
         if self._connection is not None and not self._receivers and idle > _STALE:
-            self._drop(proton)  # nobody answered the broker's heartbeats in the meantime
+            self.close()  # nobody answered the broker's heartbeats in the meantime
         try:
             if self._connection is None:
                 self._connection = self._open()
@@ -205,15 +210,8 @@ class ArtemisTransport:
             self._used = monotonic()
         except (proton.ProtonException, LinkDetached, OSError) as error:
             if not isinstance(error, proton.Timeout):
-                self._drop(proton)
+                self.close()
             raise unreachable(self._address, error) from error
-
-    def _drop(self, proton: Any) -> None:
-        """Let go of a connection that broke; that it cannot say goodbye is no news."""
-        try:
-            self.close()
-        except (proton.ProtonException, OSError):
-            self._connection = None
 
 
 def _mark(terminus: Any) -> None:
@@ -282,6 +280,8 @@ def connect(address: Address) -> Callable[[], ArtemisTransport]:
                 "allowed_mechs": "PLAIN", "user": address.user, "password": address.password,
             }  # fmt: skip
         scheme = "amqps" if secure else "amqp"
-        return BlockingConnection(f"{scheme}://{host}", timeout=timeout, heartbeat=20, **login)
+        return BlockingConnection(
+            f"{scheme}://{host}", timeout=timeout, heartbeat=20, reconnect=False, **login
+        )
 
     return lambda: ArtemisTransport(address, open_connection, timeout, credit)

@@ -54,6 +54,7 @@ _OPTIONS: Final = (
 )  # fmt: skip
 _PAUSE: Final = 1.0
 _JOINING: Final = 10.0
+_SESSION_MS: Final = 10_000
 _DAY_MS: Final = 86_400_000
 
 
@@ -69,6 +70,8 @@ class _Reader:
             "auto.offset.reset": "earliest",
             "max.poll.interval.ms": _DAY_MS,
         }
+        if protocol == "classic":  # the other protocol has this from the broker
+            settings["session.timeout.ms"] = _SESSION_MS
         self.consumer: Final = cluster.consumer(settings)
         self.consumer.subscribe([topic], on_revoke=self._moved, on_lost=self._moved)
 
