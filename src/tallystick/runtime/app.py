@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
-from uuid import uuid4
 
 import msgspec
 
@@ -34,6 +33,7 @@ from tallystick.runtime.dead_letter import dead_letter_queue
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.handlers import Handler, describe_handler
 from tallystick.runtime.idempotency import Seen
+from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.loop import Loop
 from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
@@ -56,7 +56,7 @@ class App:
         *,
         seen: Seen | None = None,
         clock: Callable[[], float] = time.time,
-        new_id: Callable[[], str] = lambda: str(uuid4()),
+        new_id: Callable[[], str] = new_uuid,
         **settings: Any,
     ) -> None:
         try:
