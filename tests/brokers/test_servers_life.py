@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from tallystick.brokers.servers import Running, down, life, running, status, up
+from tallystick.brokers.servers import Running, down, launch, life, running, status, up
 from tallystick.brokers.servers.places import Place
 from tallystick.brokers.servers.ports import choose_ports, is_free
 from tallystick.brokers.servers.process import MARK, find_marked, identify, is_alive
@@ -207,6 +207,34 @@ def test_one_that_does_not_answer_in_time_is_ended(
     assert caught.value.code == "slow"
     assert find_marked(str(tmp_path / "fake")) == []
     assert status("fake", home=tmp_path).state == "down"
+
+
+def test_one_that_answers_too_early_is_ready_when_its_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = replace(FAKE, says="data read")
+    serve(monkeypatch, early)
+    with pytest.raises(Unavailable) as caught:
+        up("fake", home=tmp_path, limit=0.5)
+    assert caught.value.code == "slow"
+    talking = ANSWER.replace("while True", "print('data read', flush=True)\nwhile True")
+    command = ("$python", "-S", "-c", talking, *FAKE.command[4:])
+    serve(monkeypatch, replace(early, command=command))
+    assert up("fake", home=tmp_path).ready
+
+
+def test_data_of_before_must_be_read_in_silence(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.data.mkdir()
+    server = replace(FAKE, says="up", settles=("store", 60.0))
+    assert launch._silence(server, place) == 0
+    (place.data / "store").touch()
+    assert launch._silence(server, place) == 60
+    place.log.write_text("up\n")
+    assert launch._says(server, place, 0.0)
+    assert not launch._says(server, place, 60.0)
+    os.utime(place.log, (0, 0))
+    assert launch._says(server, place, 60.0)
 
 
 def test_what_is_half_started_ends_with_ctrl_c(

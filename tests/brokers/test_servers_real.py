@@ -53,6 +53,16 @@ def rabbitmq_write(running: Running) -> None:
         channel.queue_declare("kept", durable=True)
         persistent = pika.BasicProperties(delivery_mode=2)
         channel.basic_publish("", "kept", BODY, persistent, mandatory=True)
+    tables = running.data_dir / "mnesia/tally@localhost"
+    while b"kept" not in read_if_there(tables / "rabbit_durable_queue.DCD"):
+        assert is_alive(running.identity)  # it confirms a queue up to a second before it is safe
+
+
+def read_if_there(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:  # it is being replaced
+        return b""
 
 
 def rabbitmq_read(running: Running) -> bytes:

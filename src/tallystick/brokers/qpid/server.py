@@ -56,5 +56,6 @@ SERVER: Final = Server(
         "-prop", "qpid.work_dir=$data",
     ),
     probe=Probe("amqp", b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00"),
+    says="BRK-1004",
     memory=150,
 )  # fmt: skip

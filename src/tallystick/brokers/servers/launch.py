@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Final
 
 import msgspec
@@ -57,9 +57,10 @@ def launch(server: Server, place: Place, install: Path, port: int | None, limit:
         values = _values(server, place, install, ports)
         _write_files(server, place, values)
         _run_once(server, place, values, end)
+        silence = _silence(server, place)
         found = _spawn(server, place, values, ports)
         try:
-            ready = await_answer(server, place, found, end - monotonic())
+            ready = await_answer(server, place, found, end - monotonic(), silence)
         except BaseException:  # also Ctrl-C: what is half started is ended
             clear(server, place, found, 0)
             raise
@@ -157,11 +158,13 @@ def _spawn(
     return found
 
 
-def await_answer(server: Server, place: Place, found: Running, limit: float) -> Running | None:
+def await_answer(
+    server: Server, place: Place, found: Running, limit: float, silence: float = 0.0
+) -> Running | None:
     """Give the broker when it answers, or nothing when it has ended; raise when time is up."""
     end = monotonic() + limit
     while is_alive(found.identity):
-        if answers(server.probe, found.ports):
+        if _says(server, place, silence) and answers(server.probe, found.ports):
             ready = msgspec.structs.replace(found, ready=True)
             write_state(place, ready)
             return ready
@@ -169,6 +172,19 @@ def await_answer(server: Server, place: Place, found: Running, limit: float) -> 
             raise _failed(server, place, "did not answer in time", "slow")
         sleep(_LOOK)
     return None
+
+
+def _silence(server: Server, place: Place) -> float:
+    file, seconds = server.settles
+    return seconds if file and (place.data / file).exists() else 0.0
+
+
+def _says(server: Server, place: Place, silence: float) -> bool:
+    """Say whether the log has said what it must, and then nothing for as long as it must."""
+    if not server.says:
+        return True
+    said = server.says in place.log.read_text("utf-8", errors="replace")
+    return said and time() - place.log.stat().st_mtime >= silence
 
 
 def _failed(server: Server, place: Place, what: str, code: str) -> Unavailable:

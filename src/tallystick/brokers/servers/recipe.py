@@ -82,6 +82,10 @@ class Server:
     probe: Probe
     memory: int
     """MB it takes at rest, for `tally doctor` and `tally broker list`."""
+    says: str = ""
+    """What its log says when it is ready, where it answers before that."""
+    settles: tuple[str, float] = ("", 0.0)
+    """If this file of an earlier run is there, its log must be silent for so many seconds first."""
     admin: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)

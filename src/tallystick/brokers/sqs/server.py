@@ -1,6 +1,7 @@
 """ElasticMQ 1.7.1, which speaks Amazon SQS; a message is on disk before it is confirmed.
 
-Without WRITE_DELAY=0 confirmed messages are lost on kill -9 (brokers sheet, 6.1).
+Without WRITE_DELAY=0 confirmed messages are lost on kill -9 (brokers sheet, 6.1). It answers about
+half a second before its queues and messages are back from the disk, and only its log tells of them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ SERVER: Final = Server(
         "-Dconfig.file=$data/elasticmq.conf", "-cp", "$install/*", "org.elasticmq.server.Main",
     ),
     probe=probe_http("http", "/?Action=ListQueues"),
+    says="=== ElasticMQ server (1.7.1) started",
+    settles=("h2.mv.db", 1.0),
     memory=170,
     shared_classes=True,
 )  # fmt: skip
