@@ -80,7 +80,7 @@ class Connection:
 
         def run() -> None:
             if self._failure is not None:
-                future.set_exception(Broken(str(self._failure)))
+                future.set_exception(Broken(_words(self._failure)))
                 return
             try:
                 function(future)
@@ -90,7 +90,7 @@ class Connection:
                 future.set_exception(error)
 
         if self._failure is not None:
-            raise Broken(str(self._failure))
+            raise Broken(_words(self._failure))
         self._connection.ioloop.add_callback_threadsafe(run)
         end = monotonic() + self._timeout
         while True:
@@ -98,7 +98,7 @@ class Connection:
                 return future.result(min(0.2, max(end - monotonic(), 0.001)))
             except Late:
                 if self._failure is not None:
-                    raise Broken(str(self._failure)) from None
+                    raise Broken(_words(self._failure)) from None
                 if monotonic() >= end:
                     raise Broken(f"no answer in {self._timeout:g} s") from None
 
@@ -132,7 +132,7 @@ class Connection:
         with self._arrived:
             self._arrived.wait_for(lambda: held or self._failure is not None, timeout)
             if not held and self._failure is not None:
-                raise Broken(str(self._failure))
+                raise Broken(_words(self._failure))
             return self._consuming, [held.popleft() for _ in range(min(limit, len(held)))]
 
     def settle(self, channel: Any, tags: Sequence[int], *, requeue: bool = False) -> None:
@@ -268,7 +268,8 @@ class Connection:
 
 
 def _words(error: BaseException) -> str:
-    inner = getattr(error, "args", ())
-    if inner and isinstance(inner[0], BaseException):
-        return _words(inner[0])
+    """Say what is at the bottom of it: pika wraps one error in another, or in a list."""
+    inner = getattr(error, "exceptions", None) or getattr(error, "args", ())
+    if inner and isinstance(inner[-1], BaseException):
+        return _words(inner[-1])
     return str(error) or type(error).__name__
