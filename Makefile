@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 RETRY  := tools/retry
 EXTRAS := --extra schemas --extra server --extra events --extra redis --extra rabbitmq --extra sqs \
-          --extra kafka --extra pulsar --extra artemis
+          --extra kafka --extra pulsar --extra artemis --extra servicebus
 
 .PHONY: prove test check lint types layers unit impostors fuzz bench clean setup
 

@@ -46,6 +46,7 @@ BROKERS: dict[str, tuple[str, str, str]] = {
     "sqs-fifo": ("sqs", "fifo=1", "fifo=1&visibility=1"),
     "pulsar": ("pulsar", "", ""),
     "artemis": ("artemis", "", ""),
+    "servicebus": ("servicebus", "", ""),
     "rabbitmq-quorum": ("rabbitmq", "queue_type=quorum", "queue_type=quorum"),
 }
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""

@@ -19,7 +19,7 @@ _ROWS: Final[Mapping[str, str]] = {
     "sqs": "tallystick.brokers.sqs.server",
     "artemis": "tallystick.brokers.artemis.server",
     "qpid": "tallystick.brokers.qpid.server",
-    "servicebus": "tallystick.brokers.servers.servicebus",
+    "servicebus": "tallystick.brokers.servicebus.server",
 }
 
 NAMES: Final = tuple(_ROWS)
