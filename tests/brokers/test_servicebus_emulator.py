@@ -215,9 +215,20 @@ def test_the_bare_message_stays_byte_for_byte(body: bytes, properties: dict[str,
     assert found.delivery_count == 7
 
 
+def test_a_message_without_an_id_is_given_one_and_keeps_its_other_fields() -> None:
+    first, second = (
+        decoded(read_message(bytes(ProtonMessage("a", **fields).encode())).bare)
+        for fields in ({}, {"subject": "s", "group_id": "g", "content_type": "t"})
+    )
+    assert first.id
+    assert second.id not in (None, "", first.id)
+    assert (second.subject, second.group_id, second.content_type) == ("s", "g", "t")
+    assert (first.body, second.body) == ("a", "a")
+
+
 @given(st.lists(st.text(), min_size=1, max_size=5))
 def test_a_batch_is_taken_apart(texts: list[str]) -> None:
-    inner = [bytes(ProtonMessage(one).encode()) for one in texts]
+    inner = [bytes(ProtonMessage(one, id="an-id").encode()) for one in texts]
     data = b"".join(b"\x00\x53\x75\xb0" + len(one).to_bytes(4) + one for one in inner)
     assert [one.bare for one in read_transfer(data)] == [read_message(one).bare for one in inner]
 

@@ -2,7 +2,8 @@
 
     python -m tallystick.brokers.servicebus.server --host 127.0.0.1 --port 5675 --lock 30
 
-It listens on AMQP 1.0 and keeps everything in memory: what it holds is gone when it ends.
+It listens on AMQP 1.0 and keeps everything in memory: what it holds is gone when it ends. Its
+version is Tallystick's own: where others show one, it says what it is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import signal
 import sys
 from typing import Final
 
-from tallystick import __version__
 from tallystick.brokers.servers.recipe import Here, Probe, Server
 
 __all__ = ["SERVER", "main"]
@@ -24,7 +24,7 @@ _LOCK: Final = 10
 SERVER: Final = Server(
     name="servicebus",
     title="Azure Service Bus (emulator)",
-    version=__version__,
+    version="emulator",
     fetch=Here((_PROGRAM, "proton")),
     ports=("amqp",),
     urls={

@@ -1,7 +1,8 @@
 """An AMQP message as its sections: what a broker may change, and the bare message.
 
 The bare message (properties, application properties, body) stays byte for byte as it was sent. Only
-dead-letter reasons and properties to modify are added to the application properties.
+dead-letter reasons and properties to modify are added to the application properties, and a message
+that has no message-id is given one, as the service does: the SDK for JavaScript needs it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from struct import pack
 from typing import Any, Final
+from uuid import uuid4
 
 from proton import Data
 
@@ -42,8 +44,8 @@ def read_message(data: bytes) -> Message:
     """Take one encoded message apart."""
     header: list[Any] = []
     annotations: dict[Any, Any] = {}
-    session = None
-    start = len(data)
+    fields: list[Any] = []
+    start, rest = len(data), 0
     for code, at, inside, end in _split(data):
         if code >= PROPERTIES:
             start = min(start, at)
@@ -52,10 +54,13 @@ def read_message(data: bytes) -> Message:
         elif code == ANNOTATIONS:
             annotations = _decode(data[inside:end])
         elif code == PROPERTIES:
-            fields = _decode(data[inside:end])
-            session = fields[_GROUP] if len(fields) > _GROUP else None
+            fields, rest = _decode(data[inside:end]), end
+    session = fields[_GROUP] if len(fields) > _GROUP else None
     priority, ttl = ([*header, *[None] * 3])[1:3]
-    return Message(data[start:], session, 4 if priority is None else priority, ttl, annotations)
+    bare = data[start:]
+    if not fields or fields[0] is None:
+        bare = _encode(PROPERTIES, [uuid4().hex, *fields[1:]]) + data[rest or start :]
+    return Message(bare, session, 4 if priority is None else priority, ttl, annotations)
 
 
 def read_transfer(data: bytes) -> list[Message]:
@@ -81,7 +86,7 @@ def write_message(
     fields = b"\x41\x50" + bytes([message.priority]) + ttl + b"\x42" + b"\x70" + pack(">I", count)
     parts = [b"\x00\x53\x70\xc0", bytes([len(fields) + 1, 5]), fields]
     if delivery_annotations:
-        parts.append(_encode(DELIVERY_ANNOTATIONS, delivery_annotations))
+        parts.append(_encode(DELIVERY_ANNOTATIONS, dict(delivery_annotations)))
     parts += [_encode(ANNOTATIONS, {**message.annotations, **annotations}), message.bare]
     return b"".join(parts)
 
@@ -156,7 +161,7 @@ def _decode(value: bytes) -> Any:
     return data.get_object()
 
 
-def _encode(code: int, value: Mapping[Any, Any]) -> bytes:
+def _encode(code: int, value: dict[Any, Any] | list[Any]) -> bytes:
     data = Data()
-    data.put_object(dict(value))
+    data.put_object(value)
     return b"\x00\x53" + bytes([code]) + bytes(data.encode())
