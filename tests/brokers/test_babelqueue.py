@@ -27,7 +27,8 @@ URN = "urn:babel:orders:created"
 COUNT = 5
 PEER = Path(__file__).with_name("peer_babelqueue.py")
 SUBJECT = Path(__file__).parents[2] / "subjects" / "babelqueue"
-BROKERS = ("redis", "redis-laravel", "rabbitmq", "sqs", "kafka", "pulsar", "artemis")
+BROKERS = ("redis", "redis-laravel", "rabbitmq", "sqs", "kafka", "pulsar", "artemis", "servicebus")
+SERVICEBUS = "Endpoint={};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
 OPTIONS = {"redis-laravel": "?laravel=1"}
 OURS = {"kafka": "?tiers=100&group_protocol=classic&reinject=0"}
 
@@ -38,6 +39,7 @@ ADDED = {
     "rabbitmq": set[str](),
     "pulsar": {"message"},
     "artemis": {"header"},
+    "servicebus": set[str](),
 }
 """Sections that the broker itself adds to a delivery."""
 
@@ -59,6 +61,7 @@ def peer() -> Callable[..., list[Any]]:
 
     def run(verb: str, url: str, queue: str, count: int = COUNT) -> list[Any]:
         command = [str(python), "-B", str(PEER), verb, url, queue, str(count)]
+        environment["AZURE_SERVICEBUS_CONNECTION_STRING"] = SERVICEBUS.format(url)
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=120, env=environment, check=False
         )
@@ -144,7 +147,7 @@ def readable(sections: Any) -> Any:
         section: {
             key: value
             for key, value in held.items()
-            if value is not None and key != "creation-time"
+            if value is not None and key not in ("creation-time", "delivery_count")
         }
         for section, held in sections.items()
         if held
