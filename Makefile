@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 RETRY  := tools/retry
-EXTRAS := --extra schemas --extra server --extra events
+EXTRAS := --extra schemas --extra server --extra events --extra redis --extra rabbitmq --extra sqs \
+          --extra kafka --extra pulsar --extra artemis --extra servicebus
 
 .PHONY: prove test check lint types layers unit impostors fuzz bench clean setup
 
@@ -23,7 +24,7 @@ test: setup check unit impostors fuzz
 
 setup: $(VENV)/.synced
 
-$(VENV)/.synced: pyproject.toml uv.lock
+$(VENV)/.synced: pyproject.toml uv.lock Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tallystick needs Python 3.11 or newer")'
 	test -x $(UV) || { $(PYTHON) -m venv $(VENV) && $(RETRY) $(BIN)/python -m pip install --quiet 'uv==0.13.7'; }
 	$(RETRY) env -u VIRTUAL_ENV $(UV) sync --quiet --locked --python $(BIN)/python --inexact $(EXTRAS)

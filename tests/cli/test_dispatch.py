@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -29,13 +28,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def nouns() -> list[Any]:
-    """Give every noun; the one whose module is still on its way must fail until it is here."""
-    coming = pytest.mark.xfail(reason="tallystick.cli.doctor comes with the brokers", strict=True)
-    return [pytest.param(noun, marks=coming if noun == "doctor" else ()) for noun in NOUNS]
-
-
-@pytest.mark.parametrize("noun", nouns())
+@pytest.mark.parametrize("noun", NOUNS)
 def test_every_noun_answers_help(noun: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([noun, "--help"]) == 0
     assert f"tally {noun}" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from tallystick.core.errors import UsageError
 from tallystick.core.journal import Head, Journal, Record
 from tallystick.core.verdict import Case, Difference, Outcome, Verdict
 from tallystick.report.results import results
+from tallystick.suites import redis_sections
 from tallystick.suites.load import Suite
 from tallystick.suites.public import cache_folder, fetch, load_public, read_member
 from tallystick.suites.session import Plan, run_plan
@@ -81,8 +82,9 @@ def test_a_part_of_a_suite_has_no_results() -> None:
 
 
 def test_the_results_of_tallystick_on_the_public_suite_are_valid_and_whole(
-    schema: dict[str, Any],
+    schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(redis_sections, "find_redis", lambda: None)
     suite = load_public(lambda _: None)
     plan = Plan(suite.cases, {"public": suite.version}, "run", "2026-11-15T21:00:00Z")
     found = results(run_plan(plan, "tallystick"), suite)

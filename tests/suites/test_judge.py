@@ -35,6 +35,12 @@ MINIMAL = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
 TIMED = {**MINIMAL, "time": "2018-04-05T17:31:00Z"}
 WRITTEN = {"format": "json", "event": MINIMAL}
 DEAD = '"dead_letter":{"reason":"poison"}'
+HELD = {"member": "0" * 32 + ":b", "score": 1}
+STATE = {"ready": ["a"], "deadlines": [HELD], "delayed": [{"member": "{ }", "score": 1}]}
+STEPS = [{
+    "ready": ["a"], "delayed": [{"body_json": {}, "score": 1}], "tokens_distinct": True,
+    "deadlines": [{"token": "<any>", "raw": "b", "score": 1}],
+}]  # fmt: skip
 
 PASSES: list[tuple[str, Any, dict[str, Any]]] = [
     ("members", {"attempts": 2}, {"attempts": 2, "more": 1}),
@@ -65,6 +71,7 @@ PASSES: list[tuple[str, Any, dict[str, Any]]] = [
     ("rejected", {}, {"rejected": "no"}),
     ("rejected", {"code": "a", "pointer": "/x"}, {"rejected": "no", "pointer": "/x"}),
     ("within", {"min": 0, "max": 4}, {"min": 0.0, "max": 4.0}),
+    ("redis_steps", STEPS, {"steps": [STATE]}),
     ("poison_record", SPLICE, {"bytes_base64": b64('{"a":1,' + DEAD + "}")}),
     ("poison_record", EITHER, {"bytes_base64": b64('{"n":1e400,' + DEAD + "}")}),
     ("poison_record", EITHER, {"bytes_base64": b64('{"raw":"{\\"n\\":1e400}",' + DEAD + "}")}),
@@ -121,6 +128,15 @@ FAILS: list[tuple[str, Any, dict[str, Any]]] = [
     ("within", {"min": 4, "max": 4}, {"min": 0, "max": 4}),
     ("within", {"min": 0, "max": 4}, {"min": True, "max": 4}),
     ("within", {"min": 0, "max": 4}, {"min": 0}),
+    ("redis_steps", STEPS, {"steps": []}),
+    ("redis_steps", STEPS, {"steps": [{**STATE, "ready": ["b"]}]}),
+    ("redis_steps", STEPS, {"steps": [{**STATE, "deadlines": []}]}),
+    ("redis_steps", STEPS, {"steps": [{**STATE, "deadlines": [HELD, HELD]}]}),
+    ("redis_steps", STEPS, {"steps": [{**STATE, "deadlines": [{**HELD, "score": 2}]}]}),
+    ("redis_steps", STEPS, {"steps": [{**STATE, "deadlines": [{**HELD, "member": "x:b"}]}]}),
+    ("redis_steps", STEPS, {"steps": [{**STATE, "delayed": [{"member": "{", "score": 1}]}]}),
+    ("redis_steps", STEPS, {"steps": [{}]}),
+    ("redis_steps", [{"unheard-of": 1}], {"steps": [STATE]}),
     ("poison_record", SPLICE, {"bytes_base64": b64('{"a":1}')}),
     ("poison_record", SPLICE, {"bytes_base64": b64('{"a":1,"b":2,' + DEAD + "}")}),
     ("poison_record", SPLICE, {"bytes_base64": b64("[]")}),

@@ -18,11 +18,12 @@ from tallystick.suites.run import NEEDS, run_cases
 from tallystick.suites.tallystick_subject import TallystickSubject
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tallystick.suites.load import Suite
 
-LIVE = "needs a live Redis: comes with `tally broker`"
+LIVE = "needs a live Redis: `tally broker up redis`, or set TALLY_REDIS_URL"
 
 
 def test_all_710_cases_of_32_sections_are_enumerated(public: Suite) -> None:
@@ -53,6 +54,37 @@ def test_the_live_redis_cases_are_listed_by_name_with_the_reason(public: Suite) 
     assert len(unsupported) == 56
     assert {v.reason for v in unsupported} == {LIVE}
     assert all(v.case.startswith("public/redis_layout/") for v in unsupported)
+
+
+def test_with_a_live_redis_tallystick_passes_all_710(
+    broker_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TALLY_REDIS_URL", broker_url("redis"))
+    suite, subject = module.load_public(lambda _: None), TallystickSubject()
+    verdicts = list(run_cases(suite.cases, subject, subject.start()))
+    assert [v for v in verdicts if v.outcome is not Outcome.PASSED] == []
+    assert len(verdicts) == 710
+
+
+def test_every_live_redis_case_can_fail(
+    broker_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TALLY_REDIS_URL", broker_url("redis"))
+    suite, silent = module.load_public(lambda _: None), Silent()
+    live = [case for case in suite.cases if case.operation == "redis_steps"]
+    verdicts = list(run_cases(live, silent, silent.start()))
+    assert len(verdicts) == 56
+    assert {v.outcome for v in verdicts} == {Outcome.FAILED}
+
+
+def test_a_redis_that_is_named_and_does_not_answer_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TALLY_REDIS_URL", "redis://127.0.0.1:1/0")
+    suite, subject = module.load_public(lambda _: None), TallystickSubject()
+    live = [case for case in suite.cases if case.operation == "redis_steps"]
+    with pytest.raises(Unavailable):
+        list(run_cases(live, subject, subject.start()))
 
 
 def test_every_public_case_can_fail(public: Suite) -> None:

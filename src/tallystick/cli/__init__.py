@@ -18,6 +18,8 @@ NOUNS: dict[str, str] = {
     "envelope": "show, encode, project, reconcile messages; find what others would alter",
     "event": "convert CloudEvents between formats, or say where one is wrong",
     "schema": "the git-native registry: check, validate, compat, export, privacy, serve",
+    "broker": "start, stop and look at real brokers on this machine",
+    "run": "handle messages: run the worker of an app, `module:app`",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
     "journal": "show a run, or compare two",

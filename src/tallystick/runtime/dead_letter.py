@@ -20,8 +20,11 @@ __all__ = ["dead_letter_queue", "original_queue"]
 def dead_letter_queue(
     binding: Binding, queue: str, *, explicit: str = "", suffix: str | None = None
 ) -> str:
-    """Give the queue that receives what is given up: the one configured, else by the suffix."""
-    return explicit or name(binding.names, "dead_letter", queue, suffix=suffix)
+    """Give the queue that receives what is given up: the one configured, else by the suffix.
+
+    It is a queue's own name, as `publish` takes it: a transport adds its prefix itself.
+    """
+    return explicit or name(binding.names, "dead_letter", queue, suffix=suffix, prefix="")
 
 
 def original_queue(

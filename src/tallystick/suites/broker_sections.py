@@ -1,7 +1,7 @@
 """The sections of a suite about what brokers carry: case -> calls.
 
 One small function per kind of section, in the words of docs/reference/protocol.md and `rules`.
-Cases that need a live Redis are listed by name and say so.
+Cases that need a live Redis are in `redis_sections`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tallystick.suites.raw import Ask, Raw, rejects, to_base64
-from tallystick.suites.run import NEEDS
-
-LIVE_REDIS: Final = "needs a live Redis: comes with `tally broker`"
 
 
 def projection(raw: Raw) -> Ask:
@@ -216,8 +213,3 @@ def redis_score(raw: Raw) -> Ask:
     """Ask: the score of a delayed member."""
     given = {name: raw.case[name] for name in ("now", "delay")}
     return Ask("redis_score", given, {"members": {"score": raw.case["expect_score"]}})
-
-
-def live_redis(raw: Raw) -> Ask:
-    """Ask: a case that runs on a live Redis; listed, not asked."""
-    return Ask("redis_steps", {NEEDS: LIVE_REDIS, "case": raw.case}, {})

@@ -21,6 +21,7 @@ from tallystick.runtime.tracing import extract
 from tallystick.schemas.subset import find_violation
 from tallystick.suites.broker_operations import BROKER_OPERATIONS, to_bytes, to_text
 from tallystick.suites.compare import parse
+from tallystick.suites.redis_steps import redis_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,5 +193,6 @@ OPERATIONS: Final[dict[str, Callable[[Given], Result]]] = {
     "validate_subset": validate_subset,
     **BROKER_OPERATIONS,
     **EVENT_OPERATIONS,
+    "redis_steps": redis_steps,
 }
 """Operation -> the function that does it."""

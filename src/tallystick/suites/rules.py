@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick.core.verdict import Difference
 from tallystick.events.official import EVENT_RULES
 from tallystick.suites.compare import compare, contain, lookup, parse, same
+from tallystick.suites.redis_rule import redis_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -267,5 +268,6 @@ RULES: Final[dict[str, Callable[[Any, Result], Iterable[Difference]]]] = {
     "within": within,
     "poison_record": poison_record,
     **EVENT_RULES,
+    "redis_steps": redis_steps,
 }
 """Name in `expect` -> rule. A case that uses another name is itself broken."""

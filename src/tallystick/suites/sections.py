@@ -13,6 +13,7 @@ from tallystick.core.errors import Rejected
 from tallystick.core.verdict import Case
 from tallystick.suites import broker_sections as broker
 from tallystick.suites import message_sections as message
+from tallystick.suites import redis_sections as redis
 from tallystick.suites.judge import STEPS
 from tallystick.suites.raw import Ask, Raw
 from tallystick.suites.rules import RULES
@@ -94,6 +95,6 @@ SECTIONS: Final[dict[str, Callable[[Raw], Ask | list[Ask]]]] = {
     "backoff/default_tiers": broker.default_tiers,
     "redis_delay": broker.redis_score,
     "redis_layout": broker.redis_names,
-    **{f"redis_layout/{block}": broker.live_redis for block in LIVE_REDIS_BLOCKS},
+    **{f"redis_layout/{block}": redis.live_redis for block in LIVE_REDIS_BLOCKS},
 }
 """`<section>/<sub-block>` -> the function that turns its cases into calls."""

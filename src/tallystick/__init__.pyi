@@ -1,0 +1,3 @@
+from tallystick.runtime.app import App as App
+
+__version__: str

@@ -1,0 +1,287 @@
+"""ActiveMQ Artemis over AMQP 1.0 with python-qpid-proton, on anycast queues.
+
+URL: `artemis://[user:password@]host[:port]`, `artemis+ssl://` for TLS, with the options
+
+    credit=200    deliveries the broker may have out to one consumer
+    timeout=30    seconds any single call may take
+
+The body goes as an AMQP string, which JMS peers read as text; bytes that are not UTF-8 go as data.
+A delivery that is not settled comes back when its link ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from tallystick.core.frame import Frame
+from tallystick.core.transport import (
+    Address,
+    Capabilities,
+    Delivery,
+    check_options,
+    lost,
+    missing_client,
+    read_number,
+    unreachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ArtemisTransport", "connect"]
+
+_OPTIONS: Final = ("credit", "timeout")
+_STALE: Final = 15.0
+_WINDOW: Final = 500
+_GOODBYE: Final = 2.0
+
+
+class ArtemisTransport:
+    """One connection, with a sender and a receiver for each queue that is used."""
+
+    capabilities = Capabilities(
+        delays=True, headers=True, ordered=True, returns="connection", counts=False
+    )
+
+    def __init__(
+        self, address: Address, open_connection: Callable[[], Any], timeout: float, credit: int
+    ) -> None:
+        self._address: Final = address
+        self._open: Final = open_connection
+        self._timeout: Final = timeout
+        self._credit: Final = credit
+        self._connection: Any = None
+        self._senders: Final[dict[str, Any]] = {}
+        self._receivers: Final[dict[str, tuple[Any, deque[Any]]]] = {}
+        self._used = 0.0
+
+    def ensure(self, queues: Sequence[str]) -> None:
+        """Have the broker make the queues: it does when a link asks for one."""
+        with self._talking():
+            for queue in queues:
+                self._sender(queue)
+
+    def send(self, queue: str, frames: Sequence[Frame]) -> None:
+        """Send all, a window at a time, and wait until the broker has accepted each."""
+        with self._talking() as proton:
+            sender = self._sender(queue)
+            for start in range(0, len(frames), _WINDOW):
+                self._send(proton, sender.link, frames[start : start + _WINDOW])
+
+    def _send(self, proton: Any, link: Any, frames: Sequence[Frame]) -> None:
+        deliveries: list[Any] = []
+        for frame in frames:
+            if link.credit <= 0:
+                self._connection.wait(lambda: link.credit > 0, timeout=self._timeout)
+            deliveries.append(link.send(_message(proton, frame)))
+        self._connection.wait(
+            lambda: all(one.settled or one.remote_state for one in deliveries),
+            timeout=self._timeout,
+        )
+        refused = [one for one in deliveries if one.remote_state != proton.Delivery.ACCEPTED]
+        for one in deliveries:
+            one.settle()
+        if refused:
+            condition = refused[0].remote.condition
+            raise proton.ProtonException(f"the broker refused a message: {condition}")
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        """Give what the broker has pushed, or wait for it."""
+        with self._talking() as proton:
+            receiver, arrived = self._receiver(queue)
+            if not arrived:
+                try:
+                    self._connection.wait(lambda: arrived, timeout=timeout)
+                except proton.Timeout:
+                    return []
+            taken = [arrived.popleft() for _ in range(min(limit, len(arrived)))]
+            receiver.link.flow(len(taken))
+        return [Delivery(frame, queue, (receiver, native)) for frame, native in taken]
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """Accept; those of a link that is gone are lost to us."""
+        with self._talking() as proton:
+            self._settle(deliveries, proton.Delivery.ACCEPTED)
+
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
+        """Release it, uncounted; the broker hands it out again."""
+        with self._talking() as proton:
+            self._settle([delivery], proton.Delivery.RELEASED)
+
+    def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
+        """Send, wait for the outcome, then accept."""
+        if not self._is_mine(delivery):
+            raise lost()
+        self.send(queue, [frame])
+        self.ack([delivery])
+
+    def leave(self, delivery: Delivery) -> None:
+        """Release it."""
+        self.release(delivery)
+
+    def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
+        """Reject it: the broker's own dead-letter address takes it."""
+        with self._talking() as proton:
+            self._settle([delivery], proton.Delivery.REJECTED)
+
+    def close(self) -> None:
+        """End the connection; the broker hands out again what is unsettled."""
+        connection, self._connection = self._connection, None
+        self._senders.clear()
+        self._receivers.clear()
+        if connection is not None:
+            from proton import ProtonException  # noqa: PLC0415
+
+            connection.timeout = min(self._timeout, _GOODBYE)
+            with suppress(ProtonException, OSError):  # one that broke cannot say goodbye
+                connection.close()
+
+    def _is_mine(self, delivery: Delivery) -> bool:
+        receiver, _ = self._receivers.get(delivery.queue, (None, None))
+        return receiver is not None and receiver is delivery.handle[0]
+
+    def _settle(self, deliveries: Sequence[Delivery], outcome: Any) -> None:
+        mine = [one for one in deliveries if self._is_mine(one)]
+        for one in mine:
+            native = one.handle[1]
+            native.update(outcome)
+            native.settle()
+        if mine:
+            transport = self._connection.conn.transport
+            self._connection.wait(lambda: not transport.pending(), timeout=self._timeout)
+        if len(mine) < len(deliveries):
+            raise lost()
+
+    def _sender(self, queue: str) -> Any:
+        if queue not in self._senders:
+            from proton.reactor import LinkOption  # noqa: PLC0415
+
+            class Anycast(LinkOption):
+                def apply(self, link: Any) -> None:
+                    _mark(link.target)
+
+            self._senders[queue] = self._connection.create_sender(
+                queue, name=f"tally-{uuid4().hex}", options=[Anycast()]
+            )
+        return self._senders[queue]
+
+    def _receiver(self, queue: str) -> tuple[Any, deque[Any]]:
+        if queue not in self._receivers:
+            from proton.handlers import MessagingHandler  # noqa: PLC0415
+            from proton.reactor import LinkOption  # noqa: PLC0415
+
+            arrived: deque[Any] = deque()
+
+            class Collect(MessagingHandler):
+                def on_message(self, event: Any) -> None:
+                    arrived.append((_frame(event.message), event.delivery))
+
+            class Anycast(LinkOption):
+                def apply(self, link: Any) -> None:
+                    _mark(link.source)
+
+            receiver = self._connection.create_receiver(
+                queue,
+                name=f"tally-{uuid4().hex}",
+                handler=Collect(prefetch=0, auto_accept=False),
+                options=[Anycast()],
+            )
+            receiver.link.flow(self._credit)
+            self._receivers[queue] = (receiver, arrived)
+        return self._receivers[queue]
+
+    @contextmanager
+    def _talking(self) -> Iterator[Any]:
+        import proton  # noqa: PLC0415
+        from proton.utils import LinkDetached  # noqa: PLC0415
+
+        idle = monotonic() - self._used
+        if self._connection is not None and not self._receivers and idle > _STALE:
+            self.close()  # nobody answered the broker's heartbeats in the meantime
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            yield proton
+            self._used = monotonic()
+        except (proton.ProtonException, LinkDetached, OSError) as error:
+            if not isinstance(error, proton.Timeout):
+                self.close()
+            raise unreachable(self._address, error) from error
+
+
+def _mark(terminus: Any) -> None:
+    from proton import symbol  # noqa: PLC0415
+
+    terminus.capabilities.put_object(symbol("queue"))
+
+
+def _message(proton: Any, frame: Frame) -> Any:
+    annotations = frame.sections.get("annotations", {})
+    properties = frame.sections.get("properties", {})
+    try:
+        body: Any = frame.body.decode()
+    except UnicodeDecodeError:
+        body = frame.body
+    message = proton.Message(
+        body=body,
+        inferred=isinstance(body, bytes),
+        durable=True,
+        properties=dict(frame.sections.get("application_properties", {})) or None,
+        annotations={proton.symbol(key): _plain(one) for key, one in annotations.items()} or None,
+        correlation_id=properties.get("correlation-id"),
+    )
+    if "creation-time" in properties:
+        message.creation_time = properties["creation-time"] / 1000
+    return message
+
+
+def _plain(value: Any) -> Any:
+    """Give a whole number as proton's own `int`, which AMQP carries as a long."""
+    return int(value) if isinstance(value, int) else value
+
+
+def _frame(message: Any) -> Frame:
+    body = message.body
+    data = body.encode() if isinstance(body, str) else bytes(body or b"")
+    annotations = {str(key): value for key, value in (message.annotations or {}).items()}
+    properties = {"correlation-id": message.correlation_id} if message.correlation_id else {}
+    return Frame(
+        data,
+        {
+            "annotations": {k: v for k, v in annotations.items() if k == "x-opt-jms-type"},
+            "properties": properties,
+            "application_properties": dict(message.properties or {}),
+            "header": {"delivery-count": message.delivery_count},
+        },
+    )
+
+
+def connect(address: Address) -> Callable[[], ArtemisTransport]:
+    """Give a way to open connections to the Artemis that the address names."""
+    check_options(address, _OPTIONS)
+    timeout = read_number(address, "timeout", 30.0)
+    credit = int(read_number(address, "credit", 200))
+    try:
+        from proton.utils import BlockingConnection  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_client("artemis", error) from error
+    secure = address.scheme == "artemis+ssl"
+    host = f"{address.host or '127.0.0.1'}:{address.port or (5671 if secure else 5672)}"
+
+    def open_connection() -> Any:
+        login: dict[str, Any] = {"allowed_mechs": "ANONYMOUS"}
+        if address.user:
+            login = {
+                "allowed_mechs": "PLAIN", "user": address.user, "password": address.password,
+            }  # fmt: skip
+        scheme = "amqps" if secure else "amqp"
+        return BlockingConnection(
+            f"{scheme}://{host}", timeout=timeout, heartbeat=20, reconnect=False, **login
+        )
+
+    return lambda: ArtemisTransport(address, open_connection, timeout, credit)

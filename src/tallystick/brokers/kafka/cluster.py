@@ -1,0 +1,148 @@
+"""The few things a transport asks of confluent-kafka, each with a timeout and an answer.
+
+A produce is done when every delivery report says so. Tier topics are made with the broker's own
+time stamps, because a parked record waits from when it was parked (clause 6.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+__all__ = ["Cluster", "Record"]
+
+Record = tuple[str, bytes, bytes | str | None, list[tuple[str, str | bytes | None]], int | None]
+"""Topic, value, key, headers, and a time stamp in ms."""
+
+_NEW_TOPICS: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
+_TIER: Final = {"message.timestamp.type": "LogAppendTime"}
+_QUIET: Final[dict[str, Any]] = {"log_level": 0, "error_cb": lambda _error: None}
+
+
+class Cluster:
+    """One way into a cluster: a producer and an admin client, made when they are first needed."""
+
+    def __init__(
+        self, settings: dict[str, Any], timeout: float, partitions: int, replication: int
+    ) -> None:
+        self._settings: Final = settings
+        self._timeout: Final = timeout
+        self._partitions: Final = partitions
+        self._replication: Final = replication
+        self._producer: Producer | None = None
+        self._known: Final[set[str]] = set()
+
+    def again(self) -> Cluster:
+        """Give another way into the same cluster, for another thread."""
+        return Cluster(self._settings, self._timeout, self._partitions, self._replication)
+
+    def consumer(self, settings: dict[str, Any]) -> Consumer:
+        """Make a consumer."""
+        return Consumer({**self._settings, **_QUIET, **settings})
+
+    def ensure(self, topics: Sequence[str], config: dict[str, str] | None = None) -> None:
+        """Make the topics that do not exist."""
+        if set(topics) <= self._known:
+            return
+        admin = AdminClient({**self._settings, **_QUIET})
+        there = admin.list_topics(timeout=self._timeout).topics
+        missing = [
+            NewTopic(topic, self._partitions, self._replication, config=config or {})
+            for topic in topics
+            if topic not in there
+        ]
+        made = admin.create_topics(missing, operation_timeout=self._timeout) if missing else {}
+        for future in made.values():
+            try:
+                future.result(self._timeout)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        self._known.update(topics)
+
+    def ensure_tiers(self, topics: Sequence[str]) -> None:
+        """Make the tier topics that do not exist."""
+        self.ensure(topics, _TIER)
+
+    def produce(self, records: Sequence[Record]) -> None:
+        """Produce in order, and wait until every record is the broker's."""
+        producer = self._producer or self._start_producer()
+        failures: list[KafkaError] = []
+        reported = 0
+
+        def report(error: KafkaError | None, _message: Any) -> None:
+            nonlocal reported
+            reported += 1
+            if error is not None:
+                failures.append(error)
+
+        for topic, value, key, headers, timestamp in records:
+            stamp: dict[str, Any] = {} if timestamp is None else {"timestamp": int(timestamp)}
+            while True:
+                try:
+                    producer.produce(
+                        topic, value, key=key, headers=headers, on_delivery=report, **stamp
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        producer.flush(self._timeout)
+        if failures:
+            raise KafkaException(failures[0])
+        if reported < len(records):
+            self._producer = None  # what it still holds may yet arrive: a duplicate, not a loss
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
+
+    def _start_producer(self) -> Producer:
+        self._producer = Producer(
+            {
+                **self._settings,
+                **_QUIET,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 2,
+                "message.timeout.ms": int(self._timeout * 1000),
+            }
+        )
+        return self._producer
+
+    @staticmethod
+    def is_record(message: Any) -> bool:
+        """Tell a record from news about the topic; raise what is neither."""
+        error = message.error()
+        if error is None:
+            return True
+        if error.code() in _NEW_TOPICS or error.retriable():
+            return False
+        raise KafkaException(error)
+
+    @staticmethod
+    def commit(consumer: Any, topic: str, partition: int, offset: int) -> None:
+        """Commit, and wait for it."""
+        done = consumer.commit(
+            offsets=[TopicPartition(topic, partition, offset)], asynchronous=False
+        )
+        for one in done or ():
+            if one.error is not None:
+                raise KafkaException(one.error)
+
+    @staticmethod
+    def rewind(consumer: Any, topic: str, partition: int, offset: int, *, hold: bool) -> None:
+        """Begin a partition again at an offset, and hold it where that is wanted."""
+        place = TopicPartition(topic, partition, offset)
+        consumer.seek(place)
+        if hold:
+            consumer.pause([place])
+
+    @staticmethod
+    def resume(consumer: Any, topic: str, partition: int) -> None:
+        """Let a partition that was held go on."""
+        consumer.resume([TopicPartition(topic, partition)])
+
+    def close(self) -> None:
+        """Let go of the producer; everything it was given has been reported."""
+        self._producer = None

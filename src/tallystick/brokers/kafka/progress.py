@@ -1,0 +1,42 @@
+"""How far a consumer has come in each partition, when messages are finished out of order.
+
+An offset may be committed when everything before it is done. `epoch` changes when a partition is
+taken away or rewound: what was handed out before can no longer be settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Partition"]
+
+
+@dataclass(slots=True)
+class Partition:
+    """One partition: what is out with handlers, and the offset after the last handed out."""
+
+    epoch: int = 0
+    out: set[int] = field(default_factory=set)
+    after: int = 0
+    resume_at: float | None = None
+
+    def hand_out(self, offset: int) -> None:
+        """Note that a record is with a handler."""
+        self.out.add(offset)
+        self.after = max(self.after, offset + 1)
+
+    def finish(self, offset: int) -> None:
+        """Note that a record is done."""
+        self.out.discard(offset)
+
+    def position(self) -> int:
+        """Give the offset up to which everything is done."""
+        return min(self.out) if self.out else self.after
+
+    def rewind(self) -> int:
+        """Forget what is out, and give the offset to begin at again."""
+        start = self.position()
+        self.epoch += 1
+        self.out.clear()
+        self.after = start
+        return start

@@ -1,0 +1,104 @@
+"""The consumer that brings parked records back to work when they are due (clause 6.5).
+
+Value and key go back as they were, without the two headers of the wait. A record that is not yet
+due holds its partition; it is committed after its copy is the broker's. The work topic stands in a
+header; a record without one goes to the topic that its tier belongs to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from threading import Event, Thread
+from time import time
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from tallystick.brokers.kafka.cluster import Cluster
+from tallystick.brokers.kafka.reinject import PARKED_HEADERS, return_topic
+from tallystick.core.delay import due_at
+from tallystick.core.errors import Rejected
+
+__all__ = ["Reinjector"]
+
+_LOG: Final = logging.getLogger("tallystick.kafka")
+_TICK: Final = 0.05
+_PAUSE: Final = 1.0
+
+
+class Reinjector:
+    """A thread with a consumer of its own over the tier topics of one work topic."""
+
+    def __init__(
+        self, cluster: Cluster, tiers_ms: Mapping[str, int], group: Mapping[str, str]
+    ) -> None:
+        self._cluster: Final = cluster
+        self._tiers_ms: Final = tiers_ms
+        self._group: Final = group
+        self._stopping: Final = Event()
+        self._thread: Final = Thread(target=self._run, name="tallystick-reinject", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop; what is not due stays parked."""
+        self._stopping.set()
+        self._thread.join()
+        self._cluster.close()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            consumer = self._cluster.consumer(
+                {
+                    **self._group,
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest",
+                }
+            )
+            try:
+                self._consume(consumer)
+            except KafkaException as error:
+                _LOG.warning("parked records wait, trying again: %s", error)
+                self._stopping.wait(_PAUSE)
+            finally:
+                consumer.close()
+
+    def _consume(self, consumer: Any) -> None:
+        held: dict[tuple[str, int], tuple[int, Any]] = {}
+
+        def revoked(_consumer: Any, places: list[Any]) -> None:
+            for place in places:
+                held.pop((place.topic, place.partition), None)
+
+        consumer.subscribe(list(self._tiers_ms), on_revoke=revoked, on_lost=revoked)
+        while not self._stopping.is_set():
+            message = consumer.poll(_TICK)
+            if message is not None and self._cluster.is_record(message):
+                place = (message.topic(), message.partition())
+                if place in held:
+                    continue  # it comes again when its partition goes on
+                held[place] = (self._due(message), message)
+                consumer.pause([TopicPartition(*place)])
+            now = int(time() * 1000)
+            for place, (due, message) in list(held.items()):
+                if due <= now:
+                    self._return(consumer, message)
+                    held.pop(place, None)
+                    consumer.seek(TopicPartition(*place, message.offset() + 1))
+                    consumer.resume([TopicPartition(*place)])
+
+    def _due(self, message: Any) -> int:
+        kind, stamp = message.timestamp()
+        wait = self._tiers_ms[message.topic()]
+        return due_at(stamp if kind else None, wait, int(time() * 1000))
+
+    def _return(self, consumer: Any, message: Any) -> None:
+        headers = message.headers() or []
+        try:
+            topic = return_topic(dict(headers))
+        except Rejected:
+            topic = message.topic().rpartition(".retry.")[0]
+        kept = [(key, value) for key, value in headers if key not in PARKED_HEADERS]
+        self._cluster.produce([(topic, message.value(), message.key(), kept, None)])
+        place = (message.topic(), message.partition())
+        self._cluster.commit(consumer, *place, message.offset() + 1)

@@ -1,0 +1,306 @@
+"""Kafka over confluent-kafka: process, then commit; wait in tier topics.
+
+URL: `kafka://[user:password@]host[:port]`, with the options
+
+    group=babelqueue         the consumer group; `reinject_group` that of the way back
+    tiers=5000,30000,...     how long each retry tier waits, in ms (default: the contract's four)
+    reinject=1               bring parked records back to work while consuming
+    partitions=1 replication=1   for topics that have to be made
+    group_protocol=classic   or `consumer` (KIP-848)
+    bootstrap=h1:9092,h2:9092    instead of the host
+    tls=1 mechanism=PLAIN    how to connect and to log in
+    timeout=30               seconds any single call may take
+
+A record is committed when it and all before it in its partition are done. One that is left makes
+its partition begin again there, after a pause: order is kept and nothing is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.brokers.kafka.binding import BINDING
+from tallystick.brokers.kafka.progress import Partition
+from tallystick.core.delay import DEFAULT_RETRY_TIERS_MS
+from tallystick.core.errors import UsageError
+from tallystick.core.frame import Frame
+from tallystick.core.names import name
+from tallystick.core.transport import (
+    Address,
+    Capabilities,
+    Delivery,
+    check_options,
+    is_on,
+    lost,
+    missing_client,
+    read_number,
+    unreachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tallystick.brokers.kafka.cluster import Cluster
+    from tallystick.brokers.kafka.reinjector import Reinjector
+
+__all__ = ["KafkaTransport", "connect"]
+
+_OPTIONS: Final = (
+    "group", "tiers", "reinject", "partitions", "replication", "group_protocol", "bootstrap",
+    "tls", "mechanism", "timeout", "reinject_group",
+)  # fmt: skip
+_PAUSE: Final = 1.0
+_JOINING: Final = 10.0
+_SESSION_MS: Final = 10_000
+_DAY_MS: Final = 86_400_000
+
+
+class _Reader:
+    """One consumer of one topic, and how far it has come."""
+
+    def __init__(self, cluster: Cluster, topic: str, group: str, protocol: str) -> None:
+        self.partitions: Final[dict[int, Partition]] = {}
+        settings = {
+            "group.id": group,
+            "group.protocol": protocol,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "max.poll.interval.ms": _DAY_MS,
+        }
+        if protocol == "classic":  # the other protocol has this from the broker
+            settings["session.timeout.ms"] = _SESSION_MS
+        self.consumer: Final = cluster.consumer(settings)
+        self.consumer.subscribe([topic], on_revoke=self._moved, on_lost=self._moved)
+
+    def _moved(self, _consumer: Any, revoked: Sequence[Any]) -> None:
+        for one in revoked:
+            self.partitions.setdefault(one.partition, Partition()).rewind()
+
+
+class KafkaTransport:
+    """Producers and consumers of one cluster, made when they are first needed."""
+
+    def __init__(
+        self,
+        address: Address,
+        cluster: Cluster,
+        *,
+        tiers_ms: tuple[int, ...],
+        group: str,
+        protocol: str,
+        reinject_group: str,
+    ) -> None:
+        self.capabilities: Final = Capabilities(
+            delays=bool(tiers_ms),
+            headers=True,
+            ordered=True,
+            returns="connection",
+            counts=False,
+            warm_up=_JOINING,
+            options={"tiers_ms": tiers_ms},
+        )
+        self._address: Final = address
+        self._cluster: Final = cluster
+        self._tiers_ms: Final = tiers_ms
+        self._group: Final = group
+        self._protocol: Final = protocol
+        self._reinject_group: Final = reinject_group
+        self._readers: Final[dict[str, _Reader]] = {}
+        self._reinjectors: Final[dict[str, Reinjector]] = {}
+
+    def ensure(self, queues: Sequence[str]) -> None:
+        """Make the topics that do not exist."""
+        with self._talking():
+            self._cluster.ensure(queues)
+
+    def send(self, queue: str, frames: Sequence[Frame]) -> None:
+        """Produce and wait for every delivery report; a frame may name its tier topic itself."""
+        records = [(frame.get("record", "topic") or queue, frame) for frame in frames]
+        with self._talking():
+            self._cluster.ensure_tiers(sorted({topic for topic, _ in records} - {queue}))
+            self._cluster.produce(
+                [
+                    (
+                        topic,
+                        frame.body,
+                        frame.get("record", "key"),
+                        list(frame.sections.get("headers", {}).items()),
+                        frame.get("record", "timestamp"),
+                    )
+                    for topic, frame in records
+                ]
+            )
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        """Give records that have come, or wait for the first."""
+        with self._talking():
+            reader = self._reader(queue)
+            self._resume(reader, queue)
+            first = reader.consumer.poll(timeout)
+            if first is None:
+                return []
+            rest = reader.consumer.consume(limit - 1, 0) if limit > 1 else []
+            messages = [one for one in (first, *rest) if self._cluster.is_record(one)]
+            return [self._delivery(reader, queue, one) for one in messages]
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """Commit as far as everything before is done."""
+        stale = 0
+        touched: set[tuple[str, int]] = set()
+        for delivery in deliveries:
+            partition = self._partition(delivery)
+            if partition is None:
+                stale += 1
+                continue
+            partition.finish(delivery.handle[2])
+            touched.add((delivery.queue, delivery.handle[0]))
+        with self._talking():
+            for queue, number in touched:
+                reader = self._readers[queue]
+                position = reader.partitions[number].position()
+                self._cluster.commit(reader.consumer, queue, number, position)
+        if stale:
+            raise lost()
+
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:
+        """Begin the partition again at this record, after the delay."""
+        self._rewind(delivery, delay)
+
+    def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
+        """Produce, wait for the report, then commit."""
+        if self._partition(delivery) is None:
+            raise lost()
+        self.send(queue, [frame])
+        self.ack([delivery])
+
+    def leave(self, delivery: Delivery) -> None:
+        """Begin the partition again at this record, after a pause."""
+        self._rewind(delivery, _PAUSE)
+
+    def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
+        """Do the same: Kafka has no policy."""
+        self._rewind(delivery, _PAUSE)
+
+    def close(self) -> None:
+        """Leave the groups; what is not committed is handed out again."""
+        for reinjector in self._reinjectors.values():
+            reinjector.close()
+        self._reinjectors.clear()
+        for reader in self._readers.values():
+            reader.consumer.close()
+        self._readers.clear()
+        self._cluster.close()
+
+    def _reader(self, queue: str) -> _Reader:
+        if queue not in self._readers:
+            self._cluster.ensure([queue])
+            if self._reinject_group and not queue.endswith(BINDING.names.suffix):
+                self._start_reinjector(queue)
+            self._readers[queue] = _Reader(self._cluster, queue, self._group, self._protocol)
+        return self._readers[queue]
+
+    def _start_reinjector(self, queue: str) -> None:
+        from tallystick.brokers.kafka.reinjector import Reinjector  # noqa: PLC0415
+
+        topics = {
+            name(BINDING.names, "retry", queue, n=n): wait
+            for n, wait in enumerate(self._tiers_ms, start=1)
+        }
+        if topics:
+            self._cluster.ensure_tiers(list(topics))
+            group = {"group.id": self._reinject_group, "group.protocol": self._protocol}
+            self._reinjectors[queue] = Reinjector(self._cluster.again(), topics, group)
+
+    def _delivery(self, reader: _Reader, queue: str, message: Any) -> Delivery:
+        number, offset = message.partition(), message.offset()
+        partition = reader.partitions.setdefault(number, Partition())
+        partition.hand_out(offset)
+        record = {"key": message.key(), "timestamp": message.timestamp()[1]}
+        headers = dict(message.headers() or [])
+        frame = Frame(message.value() or b"", {"headers": headers, "record": record})
+        return Delivery(frame, queue, (number, partition.epoch, offset))
+
+    def _partition(self, delivery: Delivery) -> Partition | None:
+        number, epoch, _ = delivery.handle
+        reader = self._readers.get(delivery.queue)
+        partition = reader.partitions.get(number) if reader else None
+        return partition if partition is not None and partition.epoch == epoch else None
+
+    def _rewind(self, delivery: Delivery, pause: float) -> None:
+        partition = self._partition(delivery)
+        if partition is None:
+            raise lost()
+        consumer = self._readers[delivery.queue].consumer
+        number = delivery.handle[0]
+        with self._talking():
+            self._cluster.rewind(
+                consumer, delivery.queue, number, partition.rewind(), hold=pause > 0
+            )
+        partition.resume_at = monotonic() + pause if pause > 0 else None
+
+    def _resume(self, reader: _Reader, queue: str) -> None:
+        for number, partition in reader.partitions.items():
+            if partition.resume_at is not None and partition.resume_at <= monotonic():
+                self._cluster.resume(reader.consumer, queue, number)
+                partition.resume_at = None
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        from confluent_kafka import KafkaException  # noqa: PLC0415
+
+        try:
+            yield
+        except (KafkaException, OSError) as error:
+            raise unreachable(self._address, error) from error
+
+
+def connect(address: Address) -> Callable[[], KafkaTransport]:
+    """Give a way to open connections to the cluster that the address names."""
+    check_options(address, _OPTIONS)
+    timeout = read_number(address, "timeout", 30.0)
+    partitions = int(read_number(address, "partitions", 1))
+    replication = int(read_number(address, "replication", 1))
+    tiers_ms = _read_tiers(address)
+    try:
+        from tallystick.brokers.kafka.cluster import Cluster  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_client("kafka", error) from error
+    servers = address.options.get("bootstrap") or f"{address.host}:{address.port or 9092}"
+    settings: dict[str, Any] = {"bootstrap.servers": servers}
+    secure = is_on(address, "tls")
+    if address.user:
+        settings |= {
+            "security.protocol": "SASL_SSL" if secure else "SASL_PLAINTEXT",
+            "sasl.mechanism": address.options.get("mechanism", "PLAIN"),
+            "sasl.username": address.user,
+            "sasl.password": address.password,
+        }
+    elif secure:
+        settings["security.protocol"] = "SSL"
+    reinject_group = address.options.get("reinject_group") or name(
+        BINDING.names, "reinject_group", ""
+    )
+    return lambda: KafkaTransport(
+        address,
+        Cluster(settings, timeout, partitions, replication),
+        tiers_ms=tiers_ms,
+        group=address.options.get("group") or name(BINDING.names, "group", ""),
+        protocol=address.options.get("group_protocol", "classic"),
+        reinject_group=reinject_group if is_on(address, "reinject", default=True) else "",
+    )
+
+
+def _read_tiers(address: Address) -> tuple[int, ...]:
+    text = address.options.get("tiers")
+    if text is None:
+        return DEFAULT_RETRY_TIERS_MS
+    try:
+        tiers = tuple(int(one) for one in text.split(",") if one)
+    except ValueError:
+        tiers = (0,)
+    if any(one < 1 for one in tiers):
+        raise UsageError(f"tiers is {text!r}, not milliseconds from 1", code="url_option")
+    return tiers

@@ -1,0 +1,215 @@
+"""Apache Pulsar over pulsar-client: a shared subscription, acknowledged one by one.
+
+URL: `pulsar://[:token@]host[:port]`, `pulsar+ssl://` for TLS, with the options
+
+    subscription=babelqueue   tenant=public   namespace=default
+    nack_delay=1              seconds until a delivery that was handed back comes again
+    timeout=30                seconds any single call may take
+
+A topic keeps messages for the subscriptions that exist: `ensure` makes ours before anything is
+sent. A token may stand in the place of the password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.brokers.pulsar.binding import BINDING
+from tallystick.core.frame import Frame
+from tallystick.core.names import name
+from tallystick.core.transport import (
+    Address,
+    Capabilities,
+    Delivery,
+    check_options,
+    lost,
+    missing_client,
+    read_number,
+    unreachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["PulsarTransport", "connect"]
+
+_OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout")
+_AT_ONCE_MS: Final = 1
+
+
+class PulsarTransport:
+    """One client, with a producer and a consumer for each topic that is used."""
+
+    capabilities = Capabilities(
+        delays=True, headers=True, ordered=False, returns="connection", counts=False
+    )
+
+    def __init__(self, address: Address, open_client: Callable[[], Any], timeout: float) -> None:
+        self._address: Final = address
+        self._open: Final = open_client
+        self._timeout: Final = timeout
+        self._nack_ms: Final = int(read_number(address, "nack_delay", 1.0) * 1000)
+        self._client: Any = None
+        self._producers: Final[dict[str, Any]] = {}
+        self._consumers: Final[dict[str, Any]] = {}
+
+    def ensure(self, queues: Sequence[str]) -> None:
+        """Make the subscription of each topic, so that nothing sent from now on is dropped."""
+        with self._talking():
+            for queue in queues:
+                if queue not in self._consumers:
+                    self._subscribe(queue).close()
+
+    def send(self, queue: str, frames: Sequence[Frame]) -> None:
+        """Send all, and wait until the broker has each."""
+        results: list[Any] = []
+        with self._talking() as pulsar:
+            producer = self._producer(queue)
+            for frame in frames:
+                wait = frame.get("message", "deliver_after")
+                later = {} if wait is None else {"deliver_after": timedelta(milliseconds=wait)}
+                properties = dict(frame.sections.get("properties", {}))
+                producer.send_async(
+                    frame.body,
+                    lambda result, _message: results.append(result),
+                    properties=properties,
+                    **later,
+                )
+            producer.flush()
+            wrong = [one for one in results if one != pulsar.Result.Ok]
+            if wrong or len(results) < len(frames):
+                raise OSError(str(wrong[0]) if wrong else "not every message was confirmed")
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        """Wait for the first, then take what is already here."""
+        taken: list[Delivery] = []
+        with self._talking() as pulsar:
+            consumer = self._consumers.get(queue)
+            if consumer is None:
+                consumer = self._consumers[queue] = self._subscribe(queue)
+            wait = max(int(timeout * 1000), _AT_ONCE_MS)
+            while len(taken) < limit:
+                try:
+                    message = consumer.receive(wait)
+                except pulsar.Timeout:
+                    break
+                taken.append(_delivery(queue, consumer, message))
+                wait = _AT_ONCE_MS
+        return taken
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """Acknowledge each."""
+        stale = False
+        with self._talking():
+            for delivery in deliveries:
+                if self._is_mine(delivery):
+                    delivery.handle[0].acknowledge(delivery.handle[1])
+                else:
+                    stale = True
+        if stale:
+            raise lost()
+
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
+        """Hand it back; it comes again after the subscription's own delay."""
+        if not self._is_mine(delivery):
+            raise lost()
+        with self._talking():
+            delivery.handle[0].negative_acknowledge(delivery.handle[1])
+
+    def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
+        """Send, wait for the confirmation, then acknowledge."""
+        self.send(queue, [frame])
+        self.ack([delivery])
+
+    def leave(self, delivery: Delivery) -> None:
+        """Hand it back."""
+        self.release(delivery)
+
+    def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
+        """Hand it back: a dead-letter policy belongs to the subscription."""
+        self.release(delivery)
+
+    def close(self) -> None:
+        """End the client; what is unsettled goes to another consumer."""
+        if self._client is not None:
+            self._producers.clear()
+            self._consumers.clear()
+            client, self._client = self._client, None
+            client.close()
+
+    def _is_mine(self, delivery: Delivery) -> bool:
+        return self._consumers.get(delivery.queue) is delivery.handle[0]
+
+    def _topic(self, queue: str) -> str:
+        tenant = self._address.options.get("tenant", "public")
+        namespace = self._address.options.get("namespace", "default")
+        topic = name(BINDING.names, "topic", queue)
+        return topic.replace("public/default", f"{tenant}/{namespace}", 1)
+
+    def _producer(self, queue: str) -> Any:
+        if queue not in self._producers:
+            self._producers[queue] = self._client.create_producer(
+                self._topic(queue),
+                block_if_queue_full=True,
+                batching_enabled=True,
+                batching_max_publish_delay_ms=1,
+                send_timeout_millis=int(self._timeout * 1000),
+            )
+        return self._producers[queue]
+
+    def _subscribe(self, queue: str) -> Any:
+        import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        group = self._address.options.get("subscription")
+        return self._client.subscribe(
+            self._topic(queue),
+            group or name(BINDING.names, "subscription", queue),
+            consumer_type=pulsar.ConsumerType.Shared,
+            initial_position=pulsar.InitialPosition.Earliest,
+            negative_ack_redelivery_delay_ms=self._nack_ms,
+        )
+
+    @contextmanager
+    def _talking(self) -> Iterator[Any]:
+        import pulsar  # noqa: PLC0415
+
+        try:
+            if self._client is None:
+                self._client = self._open()
+            yield pulsar
+        except (pulsar.PulsarException, OSError) as error:
+            raise unreachable(self._address, error) from error
+
+
+def _delivery(queue: str, consumer: Any, message: Any) -> Delivery:
+    sections = {
+        "properties": dict(message.properties()),
+        "message": {"redelivery_count": message.redelivery_count()},
+    }
+    return Delivery(Frame(bytes(message.data()), sections), queue, (consumer, message))
+
+
+def connect(address: Address) -> Callable[[], PulsarTransport]:
+    """Give a way to open clients of the cluster that the address names."""
+    check_options(address, _OPTIONS)
+    timeout = read_number(address, "timeout", 30.0)
+    try:
+        import pulsar  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_client("pulsar", error) from error
+    secure = address.scheme == "pulsar+ssl"
+    host = f"{address.host or '127.0.0.1'}:{address.port or (6651 if secure else 6650)}"
+    token = pulsar.AuthenticationToken(address.password) if address.password else None
+
+    def open_client() -> Any:
+        return pulsar.Client(
+            f"{address.scheme}://{host}",
+            authentication=token,
+            operation_timeout_seconds=max(int(timeout), 1),
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+
+    return lambda: PulsarTransport(address, open_client, timeout)

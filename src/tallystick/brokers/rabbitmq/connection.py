@@ -1,0 +1,275 @@
+"""One AMQP 0-9-1 connection on a thread of its own, so that heartbeats never wait for a handler.
+
+pika's `SelectConnection` runs on that thread; everybody else asks it by `call`, with a timeout.
+Publishing is confirmed and mandatory: a message that no queue takes is an error, not a loss.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from itertools import takewhile
+from threading import Condition, Thread
+from time import monotonic
+from typing import Any, Final
+
+import pika  # type: ignore[import-untyped]
+
+__all__ = ["Broken", "Connection", "Publication"]
+
+Publication = tuple[str, Any, bytes]
+"""A routing key, its properties, and a body."""
+
+
+class Broken(Exception):
+    """The connection or a channel ended, or did not answer in time."""
+
+
+class _Batch:
+    """Messages published together: done when each of them is confirmed."""
+
+    def __init__(self, count: int, done: Future[None]) -> None:
+        self.unconfirmed = count
+        self.done: Final = done
+
+    def confirm(self) -> None:
+        self.unconfirmed -= 1
+        if not self.unconfirmed and not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, text: str) -> None:
+        if not self.done.done():
+            self.done.set_exception(Broken(text))
+
+
+class Connection:
+    """Open from its making until `close` or a failure; a broken one is thrown away."""
+
+    def __init__(self, parameters: Any, timeout: float, prefetch: int) -> None:
+        self._timeout: Final = timeout
+        self._prefetch: Final = prefetch
+        self._opened: Final[Future[None]] = Future()
+        self._failure: BaseException | None = None
+        self._arrived: Final = Condition()
+        self._deliveries: Final[dict[str, deque[tuple[Any, Any, bytes]]]] = {}
+        self._unconfirmed: Final[dict[int, tuple[str, _Batch]]] = {}
+        self._published = 0
+        self._publishing: Any = None
+        self._consuming: Any = None
+        self._connection = pika.SelectConnection(
+            parameters, self._on_open, self._on_open_error, self._on_close
+        )
+        self._thread: Final = Thread(target=self._run, name="tallystick-amqp", daemon=True)
+        self._thread.start()
+        try:
+            self._opened.result(timeout)
+        except Late as error:
+            self.close()
+            raise Broken(f"no answer in {timeout:g} s") from error
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can still be asked."""
+        return self._failure is None
+
+    def call(self, function: Callable[[Future[Any]], None]) -> Any:
+        """Run a function on the connection's thread and wait for the future it is given."""
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            if self._failure is not None:
+                future.set_exception(Broken(_words(self._failure)))
+                return
+            try:
+                function(future)
+            except pika.exceptions.AMQPError as error:
+                future.set_exception(Broken(repr(error)))
+            except Exception as error:  # noqa: BLE001 (raised again where it was called)
+                future.set_exception(error)
+
+        if self._failure is not None:
+            raise Broken(_words(self._failure))
+        self._connection.ioloop.add_callback_threadsafe(run)
+        end = monotonic() + self._timeout
+        while True:
+            try:
+                return future.result(min(0.2, max(end - monotonic(), 0.001)))
+            except Late:
+                if self._failure is not None:
+                    raise Broken(_words(self._failure)) from None
+                if monotonic() >= end:
+                    raise Broken(f"no answer in {self._timeout:g} s") from None
+
+    def declare(self, queue: str, arguments: dict[str, Any]) -> None:
+        """Make a durable queue unless there is one, on a channel that may fail."""
+        try:
+            self.call(lambda done: self._declare(done, queue, passive=True, arguments={}))
+        except Broken:
+            self.call(lambda done: self._declare(done, queue, passive=False, arguments=arguments))
+
+    def publish(self, messages: Sequence[Publication]) -> None:
+        """Publish all, and wait until the broker has confirmed all."""
+
+        def send(done: Future[None]) -> None:
+            batch = _Batch(len(messages), done)
+            for queue, properties, body in messages:
+                self._publishing.basic_publish("", queue, body, properties, mandatory=True)
+                self._published += 1
+                self._unconfirmed[self._published] = (queue, batch)
+
+        self.call(send)
+
+    def receive(
+        self, queue: str, limit: int, timeout: float
+    ) -> tuple[Any, list[tuple[Any, Any, bytes]]]:
+        """Give the channel, and up to `limit` deliveries of a queue."""
+        if queue not in self._deliveries:
+            self._deliveries[queue] = deque()
+            self.call(lambda done: self._consume(done, queue))
+        held = self._deliveries[queue]
+        with self._arrived:
+            self._arrived.wait_for(lambda: held or self._failure is not None, timeout)
+            if not held and self._failure is not None:
+                raise Broken(_words(self._failure))
+            return self._consuming, [held.popleft() for _ in range(min(limit, len(held)))]
+
+    def settle(self, channel: Any, tags: Sequence[int], *, requeue: bool = False) -> None:
+        """Acknowledge deliveries of this channel, or put them back."""
+        if channel is not self._consuming or self._failure is not None:
+            raise Broken("the channel is gone")
+
+        def answer(done: Future[None]) -> None:
+            for tag in tags:
+                if requeue:
+                    channel.basic_nack(tag, requeue=True)
+                else:
+                    channel.basic_ack(tag)
+            done.set_result(None)
+
+        self.call(answer)
+
+    def close(self) -> None:
+        """End the connection and its thread."""
+        if self._failure is None:
+            self._connection.ioloop.add_callback_threadsafe(self._close)
+        self._thread.join(self._timeout)
+
+    def _close(self) -> None:
+        if self._connection.is_open:
+            self._connection.close()
+        elif not self._connection.is_closing:
+            self._fail(Broken("closed while it was opening"))
+            self._connection.ioloop.stop()
+
+    def _run(self) -> None:
+        try:
+            self._connection.ioloop.start()
+        except Exception as error:  # noqa: BLE001 (told to whoever asks next)
+            self._fail(error)
+        finally:
+            self._fail(Broken("closed"))
+            self._connection.ioloop.close()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._arrived:
+            if self._failure is None:
+                self._failure = error
+            self._arrived.notify_all()
+        if not self._opened.done():
+            self._opened.set_exception(Broken(_words(error)))
+        for _, batch in self._unconfirmed.values():
+            batch.fail(_words(error))
+        self._unconfirmed.clear()
+
+    def _on_open(self, connection: Any) -> None:
+        connection.channel(on_open_callback=self._on_publishing)
+
+    def _on_publishing(self, channel: Any) -> None:
+        self._publishing = channel
+        channel.add_on_close_callback(self._on_channel_close)
+        channel.add_on_return_callback(self._on_return)
+        channel.confirm_delivery(self._on_confirm, callback=self._on_confirming)
+
+    def _on_confirming(self, _frame: Any) -> None:
+        self._connection.channel(on_open_callback=self._on_consuming)
+
+    def _on_consuming(self, channel: Any) -> None:
+        self._consuming = channel
+        channel.add_on_close_callback(self._on_channel_close)
+        channel.basic_qos(prefetch_count=self._prefetch, callback=self._on_ready)
+
+    def _on_ready(self, _frame: Any) -> None:
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    def _on_open_error(self, connection: Any, error: BaseException) -> None:
+        self._fail(error)
+        connection.ioloop.stop()
+
+    def _on_close(self, connection: Any, reason: BaseException) -> None:
+        self._fail(reason)
+        connection.ioloop.stop()
+
+    def _on_channel_close(self, channel: Any, reason: BaseException) -> None:
+        """One of our two channels ended: nothing on it can be settled, so begin anew."""
+        self._fail(reason)
+        if channel.connection.is_open:
+            channel.connection.close()
+
+    def _on_confirm(self, frame: Any) -> None:
+        """Note a confirm: they come one by one in any order, or for all up to a tag."""
+        method = frame.method
+        tags = [method.delivery_tag]
+        if method.multiple:
+            tags = list(takewhile(lambda tag: tag <= method.delivery_tag, self._unconfirmed))
+        for tag in tags:
+            _, batch = self._unconfirmed.pop(tag)
+            if isinstance(method, pika.spec.Basic.Nack):
+                batch.fail("the broker refused a message")
+            else:
+                batch.confirm()
+
+    def _on_return(self, _channel: Any, method: Any, _properties: Any, _body: bytes) -> None:
+        for queue, batch in self._unconfirmed.values():
+            if queue == method.routing_key:
+                batch.fail(f"{method.reply_text}: there is no queue {queue!r}")
+                return
+
+    def _consume(self, done: Future[None], queue: str) -> None:
+        def arrived(_channel: Any, method: Any, properties: Any, body: bytes) -> None:
+            with self._arrived:
+                self._deliveries[queue].append((method, properties, body))
+                self._arrived.notify_all()
+
+        self._consuming.basic_consume(queue, arrived, callback=lambda _: done.set_result(None))
+
+    def _declare(
+        self, done: Future[None], queue: str, *, passive: bool, arguments: dict[str, Any]
+    ) -> None:
+        def closed(_channel: Any, reason: BaseException) -> None:
+            if not done.done():
+                done.set_exception(Broken(_words(reason)))
+
+        def declared(_frame: Any) -> None:
+            done.set_result(None)
+            channels[0].close()
+
+        def opened(channel: Any) -> None:
+            channels.append(channel)
+            channel.add_on_close_callback(closed)
+            channel.queue_declare(
+                queue, passive=passive, durable=True, arguments=arguments, callback=declared
+            )
+
+        channels: list[Any] = []
+        self._connection.channel(on_open_callback=opened)
+
+
+def _words(error: BaseException) -> str:
+    """Say what is at the bottom of it: pika wraps one error in another, or in a list."""
+    inner = getattr(error, "exceptions", None) or getattr(error, "args", ())
+    if inner and isinstance(inner[-1], BaseException):
+        return _words(inner[-1])
+    return str(error) or type(error).__name__

@@ -1,0 +1,187 @@
+"""RabbitMQ over pika: durable queues, confirmed publishing, manual acknowledgement.
+
+URL: `amqp://[user:password@]host[:port][/vhost]`, `amqps://` for TLS, with the options
+
+    queue_type=quorum   for queues that have to be made (default: classic)
+    prefetch=200        deliveries the broker may have out to one consumer
+    heartbeat=60        seconds
+    timeout=10          seconds any single call may take
+
+A queue that exists is used as it is. Messages go through the default exchange; one that no queue
+takes is an error. RabbitMQ cannot wait by itself, so the runtime holds a retry back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from ssl import create_default_context
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.core.errors import UsageError
+from tallystick.core.frame import Frame
+from tallystick.core.transport import (
+    Address,
+    Capabilities,
+    Delivery,
+    check_options,
+    lost,
+    missing_client,
+    read_number,
+    unreachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tallystick.brokers.rabbitmq.connection import Connection
+
+__all__ = ["RabbitTransport", "connect"]
+
+_OPTIONS: Final = ("queue_type", "prefetch", "heartbeat", "timeout")
+_TYPES: Final = ("classic", "quorum")
+_PROPERTIES: Final = (
+    "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
+    "expiration", "message_id", "timestamp", "type", "user_id", "app_id",
+)  # fmt: skip
+_CARRIED: Final = frozenset(_PROPERTIES) - {"expiration", "user_id"}
+_DURABLE: Final = 2
+
+
+class RabbitTransport:
+    """One connection to RabbitMQ, made when it is first needed and again after it broke."""
+
+    capabilities = Capabilities(
+        delays=False, headers=True, ordered=True, returns="connection", counts=False
+    )
+
+    def __init__(
+        self, address: Address, open_connection: Callable[[], Connection], queue_type: str
+    ) -> None:
+        self._address: Final = address
+        self._open: Final = open_connection
+        self._arguments: Final = {} if queue_type == "classic" else {"x-queue-type": queue_type}
+        self._connection: Connection | None = None
+
+    def ensure(self, queues: Sequence[str]) -> None:
+        """Declare the queues that do not exist."""
+        with self._talking() as connection:
+            for queue in queues:
+                connection.declare(queue, self._arguments)
+
+    def send(self, queue: str, frames: Sequence[Frame]) -> None:
+        """Publish and wait for every confirm."""
+        with self._talking() as connection:
+            connection.publish([(queue, _properties(frame), frame.body) for frame in frames])
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        """Give what the broker has pushed, or wait for it."""
+        with self._talking() as connection:
+            channel, taken = connection.receive(queue, limit, timeout)
+        return [
+            Delivery(_frame(properties, body), queue, (connection, channel, method.delivery_tag))
+            for method, properties, body in taken
+        ]
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """Acknowledge; those of a connection that is gone are lost to us."""
+        self._settle(deliveries)
+
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
+        """Put it back where it was."""
+        self._settle([delivery], requeue=True)
+
+    def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
+        """Publish, wait for the confirm, then acknowledge."""
+        self.send(queue, [frame])
+        self._settle([delivery])
+
+    def leave(self, delivery: Delivery) -> None:
+        """Do nothing: without an ack it comes back when the connection ends."""
+
+    def give_up(self, delivery: Delivery, reason: str) -> None:
+        """Do nothing: no policy is assumed."""
+
+    def close(self) -> None:
+        """End the connection; the broker puts back what is unsettled."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _settle(self, deliveries: Sequence[Delivery], *, requeue: bool = False) -> None:
+        from tallystick.brokers.rabbitmq.connection import Broken  # noqa: PLC0415
+
+        current = self._connection
+        mine = [one.handle for one in deliveries if one.handle[0] is current]
+        try:
+            if mine and current is not None:
+                tags = [tag for _, _, tag in mine]
+                current.settle(mine[0][1], tags, requeue=requeue)
+        except Broken as error:
+            raise lost() from error
+        if len(mine) < len(deliveries):
+            raise lost()
+
+    @contextmanager
+    def _talking(self) -> Iterator[Connection]:
+        from tallystick.brokers.rabbitmq.connection import Broken  # noqa: PLC0415
+
+        try:
+            if self._connection is not None and not self._connection.usable:
+                self.close()
+            if self._connection is None:
+                self._connection = self._open()
+            yield self._connection
+        except (Broken, OSError) as error:
+            raise unreachable(self._address, error) from error
+
+
+def _properties(frame: Frame) -> Any:
+    import pika  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    held = {key: frame.get("properties", key) for key in _CARRIED}
+    fields = {key: value for key, value in held.items() if value is not None}
+    headers = dict(frame.sections.get("headers", {}))
+    return pika.BasicProperties(**{"delivery_mode": _DURABLE, **fields, "headers": headers or None})
+
+
+def _frame(properties: Any, body: bytes) -> Frame:
+    held = {key: getattr(properties, key) for key in _PROPERTIES}
+    fields = {key: value for key, value in held.items() if value is not None}
+    return Frame(body, {"properties": fields, "headers": dict(properties.headers or {})})
+
+
+def connect(address: Address) -> Callable[[], RabbitTransport]:
+    """Give a way to open connections to the RabbitMQ that the address names."""
+    check_options(address, _OPTIONS)
+    queue_type = address.options.get("queue_type", "classic")
+    if queue_type not in _TYPES:
+        hint = f"one of {', '.join(_TYPES)}"
+        raise UsageError(f"unknown queue_type {queue_type!r}", code="url_option", hint=hint)
+    timeout = read_number(address, "timeout", 10.0)
+    prefetch = int(read_number(address, "prefetch", 200))
+    heartbeat = int(read_number(address, "heartbeat", 60))
+    try:
+        import pika  # noqa: PLC0415
+
+        from tallystick.brokers.rabbitmq.connection import Connection  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_client("rabbitmq", error) from error
+    secure = address.scheme == "amqps"
+    parameters = pika.ConnectionParameters(
+        host=address.host or "127.0.0.1",
+        port=address.port or (5671 if secure else 5672),
+        virtual_host=address.path or "/",
+        credentials=pika.PlainCredentials(address.user or "guest", address.password or "guest"),
+        ssl_options=pika.SSLOptions(create_default_context(), address.host) if secure else None,
+        heartbeat=heartbeat,
+        blocked_connection_timeout=timeout,
+        socket_timeout=timeout,
+        stack_timeout=timeout,
+        connection_attempts=1,
+    )
+
+    def open_connection() -> Connection:
+        return Connection(parameters, timeout, prefetch)
+
+    return lambda: RabbitTransport(address, open_connection, queue_type)

@@ -1,0 +1,226 @@
+"""The two layouts of a queue in Redis, over the scripts: the clock comes in as an argument.
+
+    Legacy    a list, a list of what is reserved, and a sorted set of deadlines; cannot wait
+    Laravel   a list, sorted sets of what waits and what is reserved, and a list to wake consumers
+
+`retry_after` is how long a reservation holds, in seconds; None means for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor
+from secrets import token_hex
+from typing import Any, Final, Protocol
+
+from tallystick.brokers.redis import scripts
+from tallystick.brokers.redis.binding import BINDING, LARAVEL
+from tallystick.brokers.redis.element import read_element, write_element
+from tallystick.core.delay import score
+from tallystick.core.frame import Frame
+from tallystick.core.names import name
+from tallystick.core.transport import Delivery, lost
+
+__all__ = ["LaravelLayout", "Layout", "LegacyLayout", "Reserved"]
+
+_BATCH: Final = 500
+_UNCOUNTED: Final = "a body whose attempts the reservation cannot count"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What Redis knows a reservation by."""
+
+    member: bytes
+
+
+class Layout(Protocol):
+    """What a transport asks of a layout; `client` is a redis-py client."""
+
+    def push(self, client: Any, queue: str, frames: Sequence[Frame]) -> None:
+        """Add frames in order."""
+
+    def reserve(self, client: Any, queue: str, limit: int, now: float) -> list[Delivery]:
+        """Take up to `limit` elements, after putting back what has expired."""
+
+    def wait_key(self, queue: str) -> str:
+        """Name a list that is not empty when something can be taken."""
+
+    def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
+        """End reservations; raise when some had expired."""
+
+    def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:
+        """Hand the element out again, as it is."""
+
+    def replace(
+        self, client: Any, delivery: Delivery, queue: str, frame: Frame, now: float
+    ) -> None:
+        """Put a frame in the place of a reservation, as one step."""
+
+
+def _evaluate(client: Any, script: str, keys: Sequence[str], *arguments: Any) -> Any:
+    return client.register_script(script)(keys=keys, args=arguments)
+
+
+class LegacyLayout:
+    """`RPUSH`, `LMOVE` to `:processing` with a deadline, and a gate on every settlement."""
+
+    def __init__(self, retry_after: float | None = 90.0, most: int = -1) -> None:
+        self._retry_after: Final = retry_after
+        self._most: Final = most
+
+    def push(self, client: Any, queue: str, frames: Sequence[Frame]) -> None:
+        """Add frames in order."""
+        elements = [write_element(frame) for frame in frames]
+        for start in range(0, len(elements), _BATCH):
+            client.rpush(name(BINDING.names, "work", queue), *elements[start : start + _BATCH])
+
+    def sweep(self, client: Any, queue: str, now: float) -> None:
+        """Put back what has expired, and nothing else."""
+        _evaluate(client, scripts.LEGACY_SWEEP, self._keys(queue), floor(now), self._most)
+
+    def reserve(self, client: Any, queue: str, limit: int, now: float) -> list[Delivery]:
+        """Sweep, then take up to `limit` elements."""
+        tokens = [token_hex(16).encode() for _ in range(limit)]
+        deadline = "+inf" if self._retry_after is None else floor(now) + self._retry_after
+        taken = _evaluate(
+            client, scripts.LEGACY_RESERVE, self._keys(queue),
+            floor(now), self._most, deadline, *tokens,
+        )  # fmt: skip
+        return [
+            Delivery(read_element(element), queue, Reserved(token + b":" + element))
+            for token, element in zip(tokens, taken, strict=False)
+        ]
+
+    def wait_key(self, queue: str) -> str:
+        """Name the work list."""
+        return name(BINDING.names, "work", queue)
+
+    def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
+        """Take the reservations out; those that have expired are not touched."""
+        expired = 0
+        for queue in dict.fromkeys(one.queue for one in deliveries):
+            members = [one.handle.member for one in deliveries if one.queue == queue]
+            keys = self._keys(queue)[1:]
+            for start in range(0, len(members), _BATCH):
+                batch = members[start : start + _BATCH]
+                expired += _evaluate(client, scripts.LEGACY_ACK, keys, *batch)
+        if expired:
+            raise lost()
+
+    def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:  # noqa: ARG002
+        """Put the element back in front; this layout cannot wait."""
+        element = delivery.handle.member[33:]
+        self._move(client, delivery, self.wait_key(delivery.queue), "LPUSH", element)
+
+    def replace(
+        self,
+        client: Any,
+        delivery: Delivery,
+        queue: str,
+        frame: Frame,
+        now: float,  # noqa: ARG002
+    ) -> None:
+        """Put a frame at the end of a queue and the reservation out."""
+        self._move(client, delivery, self.wait_key(queue), "RPUSH", write_element(frame))
+
+    def _move(
+        self, client: Any, delivery: Delivery, target: str, side: str, element: bytes
+    ) -> None:
+        keys = [*self._keys(delivery.queue)[1:], target]
+        member = delivery.handle.member
+        if not _evaluate(client, scripts.LEGACY_REPLACE, keys, member, side, element):
+            raise lost()
+
+    def _keys(self, queue: str) -> list[str]:
+        return [name(BINDING.names, role, queue) for role in ("work", "processing", "deadlines")]
+
+
+class LaravelLayout:
+    """The keys of Laravel's own queue; a reservation counts as an attempt when it expires."""
+
+    def __init__(
+        self, retry_after: float | None = 90.0, most: int = -1, prefix: str | None = None
+    ) -> None:
+        self._retry_after: Final = retry_after
+        self._most: Final = most
+        self._prefix: Final = prefix
+
+    def push(self, client: Any, queue: str, frames: Sequence[Frame]) -> None:
+        """Add frames in order: those with a score wait, the others are ready."""
+        with client.pipeline(transaction=True) as batch:
+            for frame in frames:
+                due = frame.get("delayed", "score")
+                if due is None:
+                    batch.rpush(self._key("work", queue), frame.body)
+                    batch.rpush(self._key("notify", queue), 1)
+                else:
+                    batch.zadd(self._key("delayed", queue), {frame.body: due})
+            batch.execute()
+
+    def migrate(self, client: Any, queue: str, now: float) -> None:
+        """Make ready what is due, then what has expired."""
+        _evaluate(
+            client, scripts.LARAVEL_MIGRATE, self._keys(queue), *self._due(now)
+        )  # fmt: skip
+
+    def reserve(self, client: Any, queue: str, limit: int, now: float) -> list[Delivery]:
+        """Migrate, then take up to `limit` bodies."""
+        deadline = "+inf" if self._retry_after is None else floor(now) + self._retry_after
+        taken = _evaluate(
+            client, scripts.LARAVEL_RESERVE, self._keys(queue), *self._due(now), limit, deadline
+        )
+        return [
+            Delivery(Frame(body), queue, Reserved(member), "" if counted else _UNCOUNTED)
+            for body, member, counted in taken
+        ]
+
+    def wait_key(self, queue: str) -> str:
+        """Name the list of tokens."""
+        return self._key("notify", queue)
+
+    def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
+        """Take the reservations out."""
+        with client.pipeline(transaction=False) as batch:
+            for one in deliveries:
+                batch.zrem(self._key("reserved", one.queue), one.handle.member)
+            removed = sum(batch.execute())
+        if removed < len(deliveries):
+            raise lost()
+
+    def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:
+        """Put the body back in front, or among those that wait."""
+        if delay > 0:
+            due = score(now, delay)
+            self._move(client, delivery, delivery.queue, "ZADD", delivery.frame.body, due)
+        else:
+            self._move(client, delivery, delivery.queue, "LPUSH", delivery.frame.body)
+
+    def replace(
+        self, client: Any, delivery: Delivery, queue: str, frame: Frame, now: float
+    ) -> None:
+        """Put a frame into a queue, waiting if it goes back to its own, and the reservation out."""
+        due = frame.get("delayed", "score")
+        if due is None and queue == delivery.queue:
+            due = score(now, 0)
+        verb = "RPUSH" if due is None else "ZADD"
+        self._move(client, delivery, queue, verb, frame.body, due or 0)
+
+    def _move(
+        self, client: Any, delivery: Delivery, queue: str, verb: str, body: bytes, due: int = 0
+    ) -> None:
+        target = self._key("delayed" if verb == "ZADD" else "work", queue)
+        keys = [self._key("reserved", delivery.queue), target, self._key("notify", queue)]
+        member = delivery.handle.member
+        if not _evaluate(client, scripts.LARAVEL_SETTLE, keys, member, verb, body, due):
+            raise lost()
+
+    def _due(self, now: float) -> tuple[Any, ...]:
+        return floor(now), self._most, "" if self._retry_after is None else "recover"
+
+    def _key(self, role: str, queue: str) -> str:
+        return name(LARAVEL.names, role, queue, prefix=self._prefix)
+
+    def _keys(self, queue: str) -> list[str]:
+        return [self._key(role, queue) for role in ("work", "delayed", "reserved", "notify")]

@@ -1,0 +1,152 @@
+"""Redis over redis-py: a queue in one of two layouts, settled by scripts that check first.
+
+URL: `redis://[user:password@]host[:port][/db]`, `rediss://` for TLS, with the options
+
+    laravel=1        Laravel's layout, with `prefix` (default `queues:`)
+    retry_after=90   seconds a reservation holds; `none` for ever
+    timeout=10       seconds any single call may take
+
+A consumer waits on the queue with a `BLMOVE` of the list onto itself, which takes nothing, and then
+reserves by script: nothing is ever between two keys. The client does not repeat a call by itself,
+because a reply that was lost may hide a call that was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.brokers.redis.layouts import LaravelLayout, Layout, LegacyLayout
+from tallystick.core.errors import UsageError
+from tallystick.core.frame import Frame
+from tallystick.core.transport import (
+    Address,
+    Capabilities,
+    Delivery,
+    check_options,
+    is_on,
+    missing_client,
+    read_number,
+    unreachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["RedisTransport", "connect"]
+
+_OPTIONS: Final = ("laravel", "prefix", "retry_after", "timeout", "migration_batch_size")
+_LONGEST_WAIT: Final = 1.0
+_TICK: Final = 0.01
+_DEFAULT_PORT: Final = 6379
+
+
+class RedisTransport:
+    """One connection to Redis."""
+
+    def __init__(
+        self, address: Address, layout: Layout, client: Any, clock: Callable[[], float] = time
+    ) -> None:
+        laravel = isinstance(layout, LaravelLayout)
+        self.capabilities: Final = Capabilities(
+            delays=laravel, headers=not laravel, ordered=True, returns="deadline", counts=laravel
+        )
+        self._address: Final = address
+        self._layout: Final = layout
+        self._client: Final = client
+        self._clock: Final = clock
+
+    def ensure(self, queues: Sequence[str]) -> None:  # noqa: ARG002
+        """Check that Redis answers; a list exists when something is in it."""
+        with self._talking():
+            self._client.ping()
+
+    def send(self, queue: str, frames: Sequence[Frame]) -> None:
+        """Add frames in order."""
+        with self._talking():
+            self._layout.push(self._client, queue, frames)
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        """Reserve what is there, or wait for it, sweeping once a second."""
+        end = monotonic() + timeout
+        with self._talking():
+            while True:
+                taken = self._layout.reserve(self._client, queue, limit, self._clock())
+                left = end - monotonic()
+                if taken or left <= 0:
+                    return taken
+                key = self._layout.wait_key(queue)
+                self._client.blmove(key, key, max(min(left, _LONGEST_WAIT), _TICK), "LEFT", "LEFT")
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """End reservations."""
+        with self._talking():
+            self._layout.ack(self._client, deliveries)
+
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:
+        """Put it back."""
+        with self._talking():
+            self._layout.release(self._client, delivery, delay, self._clock())
+
+    def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
+        """Put a frame in its place, as one step."""
+        with self._talking():
+            self._layout.replace(self._client, delivery, queue, frame, self._clock())
+
+    def leave(self, delivery: Delivery) -> None:
+        """Do nothing: its deadline brings it back."""
+
+    def give_up(self, delivery: Delivery, reason: str) -> None:
+        """Do nothing: Redis has no policy, and its deadline brings it back."""
+
+    def close(self) -> None:
+        """End the connection; deadlines bring back what is unsettled."""
+        self._client.close()
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        import redis  # noqa: PLC0415
+
+        try:
+            yield
+        except (redis.RedisError, OSError) as error:
+            raise unreachable(self._address, error) from error
+
+
+def connect(address: Address) -> Callable[[], RedisTransport]:
+    """Give a way to open connections to the Redis that the address names."""
+    check_options(address, _OPTIONS)
+    timeout = read_number(address, "timeout", 10.0)
+    most = int(read_number(address, "migration_batch_size", -1))
+    unlimited = address.options.get("retry_after") == "none"
+    retry_after = None if unlimited else int(read_number(address, "retry_after", 90))
+    if address.path and not address.path.isdigit():
+        raise UsageError(f"{address}: a Redis database is a number", code="url")
+    layout: Layout = LegacyLayout(retry_after, most)
+    if is_on(address, "laravel"):
+        layout = LaravelLayout(retry_after, most, address.options.get("prefix"))
+    try:
+        import redis  # noqa: PLC0415
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.retry import Retry  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_client("redis", error) from error
+
+    def open_one() -> RedisTransport:
+        client = redis.Redis(
+            host=address.host or "127.0.0.1",
+            port=address.port or _DEFAULT_PORT,
+            db=int(address.path or 0),
+            username=address.user or None,
+            password=address.password or None,
+            ssl=address.scheme == "rediss",
+            socket_timeout=timeout + _LONGEST_WAIT,
+            socket_connect_timeout=timeout,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
+        )
+        return RedisTransport(address, layout, client)
+
+    return open_one

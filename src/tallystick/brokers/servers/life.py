@@ -1,0 +1,136 @@
+"""Bring a broker up, ready before it returns; take it down, leaving no process and no port.
+
+`up` of a broker that runs gives that broker. A crash, of ours or of the broker's, is put right by
+the next `up` or `down`: data are kept until somebody asks for fresh ones, and the ports stay the
+same where they are free, so clients find a restarted broker where it was.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from tallystick.brokers.servers.checks import check_modules
+from tallystick.brokers.servers.download import SILENT, Talk, fetch, install_folder
+from tallystick.brokers.servers.java import archive_exists, find_java
+from tallystick.brokers.servers.launch import await_answer, clear, launch
+from tallystick.brokers.servers.places import Place, check_plain, hold, state_folder
+from tallystick.brokers.servers.probe import answers
+from tallystick.brokers.servers.process import is_alive
+from tallystick.brokers.servers.recipe import Here, Server
+from tallystick.brokers.servers.state import Running, read_state
+from tallystick.brokers.servers.table import find_server
+from tallystick.core.errors import Unavailable
+
+__all__ = ["LIMIT", "Status", "down", "running", "status", "up"]
+
+LIMIT: Final = 60.0
+"""Seconds a broker may take to start, and to stop (IOP-11, IOP-14)."""
+
+
+def up(
+    name: str,
+    *,
+    fresh: bool = False,
+    port: int | None = None,
+    home: Path | None = None,
+    limit: float = LIMIT,
+    talk: Talk = SILENT,
+) -> Running:
+    """Start a broker and give it when it answers; `home` keeps it apart from all others."""
+    server = find_server(name)
+    place = _place(name, home)
+    with hold(place.folder):
+        found = read_state(place)
+        if found and not fresh and (ready := await_answer(server, place, found, limit)):
+            return _same(ready, port)
+        clear(server, place, found, limit)
+        if fresh and place.data.exists():
+            shutil.rmtree(place.data)
+        install = _install(server, talk)
+        place.data.mkdir(parents=True, exist_ok=True)
+        talk.say(f"starting {name} {server.version}")
+        return launch(server, place, install, port, limit)
+
+
+def down(name: str, *, wipe: bool = False, home: Path | None = None, limit: float = LIMIT) -> bool:
+    """Stop a broker; whether it went by itself in time. One that is not up is down already."""
+    server = find_server(name)
+    place = _place(name, home)
+    if not place.folder.exists():
+        return True
+    with hold(place.folder):
+        willing = clear(server, place, read_state(place), limit)
+        if wipe:
+            shutil.rmtree(place.folder)
+    return willing
+
+
+@contextmanager
+def running(
+    name: str, *, home: Path | None = None, talk: Talk = SILENT, limit: float = LIMIT
+) -> Iterator[Running]:
+    """Have a broker of one's own for a while, on empty data; nothing stays of it."""
+    with tempfile.TemporaryDirectory(prefix="tally-") as folder:
+        mine = home or Path(folder)
+        try:
+            yield up(name, fresh=True, home=mine, talk=talk, limit=limit)
+        finally:
+            down(name, wipe=True, home=mine, limit=_parting(find_server(name)))
+
+
+def _parting(server: Server) -> float:
+    """Give no time to end data that nobody will read, unless a class archive is due."""
+    archived = not server.shared_classes or archive_exists(find_java(), install_folder(server))
+    return 0.0 if archived else LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One broker as it is now: `dead` is one that ended without being asked to."""
+
+    name: str
+    state: Literal["running", "starting", "silent", "dead", "down"]
+    found: Running | None
+
+
+def status(name: str, *, home: Path | None = None) -> Status:
+    """Look at one broker, from any process, without touching it."""
+    server = find_server(name)
+    found = read_state(_place(name, home))
+    if found is None:
+        return Status(name, "down", None)
+    if not is_alive(found.identity):
+        return Status(name, "dead", found)
+    if answers(server.probe, found.ports):
+        return Status(name, "running", found)
+    return Status(name, "silent" if found.ready else "starting", found)
+
+
+def _same(found: Running, port: int | None) -> Running:
+    """Give the broker that runs already, unless another port was asked for."""
+    current = next(iter(found.ports.values()))
+    if port in (None, current):
+        return found
+    raise Unavailable(
+        f"{found.name} runs already, on port {current}",
+        code="runs_already",
+        hint=f"tally broker down {found.name}",
+    )
+
+
+def _place(name: str, home: Path | None) -> Place:
+    return Place(check_plain(home, "TMPDIR") / name if home else state_folder() / name)
+
+
+def _install(server: Server, talk: Talk) -> Path:
+    if isinstance(server.fetch, Here):
+        check_modules(server)
+    if server.uses_java:
+        find_java()
+    return fetch(server, talk)

@@ -1,0 +1,177 @@
+"""Start a broker so that it outlives us, know it again, and stop it without a trace.
+
+A process is known by its number, its start time and the boot it belongs to, so a number that was
+given to somebody else is never taken for a broker. All it starts carries its mark in the
+environment and is found by that.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final
+
+import msgspec
+
+from tallystick.core.errors import Unavailable
+
+__all__ = ["MARK", "Identity", "find_marked", "identify", "is_alive", "spawn", "stop", "tail"]
+
+MARK: Final = "TALLYSTICK_BROKER"
+_PROC: Final = Path("/proc")
+_TICK: Final = 0.02
+_KILLED: Final = 10.0
+
+_WAIT_FOR_GO: Final = 'read -r go && cd "$0" && exec "$@" </dev/null'
+"""The child waits until its state is on disk: kill us at any instant, no broker is unknown."""
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """One process, told apart from any later one with the same number."""
+
+    pid: int
+    started: int
+    boot: str
+
+
+class Spawned:
+    """A child that has not begun yet: `begin` lets it go."""
+
+    def __init__(self, identity: Identity, gate: int) -> None:
+        self.identity: Final = identity
+        self._gate: Final = gate
+
+    def begin(self) -> None:
+        """Let it run."""
+        os.write(self._gate, b"go\n")
+        os.close(self._gate)
+
+
+def spawn(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path
+) -> Spawned:
+    """Make a process of its own session, its output in the log; it waits for `begin`."""
+    if not _PROC.is_dir():
+        raise Unavailable("there is no /proc", code="no_proc", hint="brokers are run on Linux")
+    folder.mkdir(parents=True, exist_ok=True)
+    source, gate = os.pipe()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    try:
+        pid = os.posix_spawn(
+            "/bin/sh",
+            ["sh", "-c", _WAIT_FOR_GO, str(folder), *command],
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, source, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except OSError:
+        os.close(gate)
+        raise
+    finally:
+        os.close(source)
+    return Spawned(identify(pid), gate)
+
+
+def identify(pid: int) -> Identity:
+    """Give the identity of a process that lives now."""
+    fields = _read_stat(pid)
+    if fields is None:
+        raise Unavailable(f"there is no process {pid}", code="no_process")
+    return Identity(pid, int(fields[19]), _boot())
+
+
+def is_alive(identity: Identity) -> bool:
+    """Say whether this very process still runs; while one thread does, its ports are taken."""
+    _reap(identity.pid)
+    fields = _read_stat(identity.pid)
+    return (
+        fields is not None
+        and (fields[0] not in "ZX" or int(fields[17]) > 1)
+        and int(fields[19]) == identity.started
+        and identity.boot == _boot()
+    )
+
+
+def find_marked(mark: str) -> list[Identity]:
+    """Find every living process that carries this mark: the broker and all that it started."""
+    wanted = f"{MARK}={mark}".encode()
+    return [identity for identity, marks in _environments() if wanted in marks]
+
+
+def stop(identity: Identity, mark: str, limit: float) -> bool:
+    """Ask it to end, and make sure that nothing of it stays; whether it ended by itself in time."""
+    willing = True
+    if is_alive(identity):
+        _signal(identity, signal.SIGTERM)
+        _signal(identity, signal.SIGCONT)  # a stopped process cannot take leave
+        willing = _gone([identity], limit)
+    rest = [one for one in [identity, *find_marked(mark)] if is_alive(one)]
+    for one in rest:
+        _signal(one, signal.SIGKILL)
+    if not _gone(rest, _KILLED):
+        raise Unavailable(
+            f"process {rest[0].pid} cannot be killed", code="unkillable", hint="is it yours?"
+        )
+    return willing
+
+
+def tail(log: Path, lines: int = 12) -> str:
+    """Give the last lines a program wrote, without the insides of Java's stack traces."""
+    if not log.exists():
+        return ""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    said = [line for line in text.splitlines() if not line.startswith("\tat ")]
+    return "\n".join(said[-lines:])
+
+
+def _gone(those: Sequence[Identity], limit: float) -> bool:
+    end = monotonic() + limit
+    while any(is_alive(one) for one in those):
+        if monotonic() >= end:
+            return False
+        sleep(_TICK)
+    return True
+
+
+def _signal(identity: Identity, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it ended in the meantime: what was wanted
+        os.kill(identity.pid, number)
+
+
+def _reap(pid: int) -> None:
+    with suppress(ChildProcessError):  # the child of another process is reaped by that one
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _boot() -> str:
+    return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def _read_stat(pid: int) -> list[str] | None:
+    """Read the fields after the program's name: 0 state, 17 threads, 19 start time."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def _environments() -> Iterator[tuple[Identity, list[bytes]]]:
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit():
+            continue
+        fields = _read_stat(int(entry.name))
+        try:
+            marks = (entry / "environ").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it ended, or belongs to another user: not one of ours
+        if fields is not None:
+            yield Identity(int(entry.name), int(fields[19]), _boot()), marks

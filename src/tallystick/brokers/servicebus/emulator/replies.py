@@ -1,0 +1,94 @@
+"""Requests and replies on `$cbs` and `<entity>/$management`: which link, which form.
+
+The reply's correlation-id is the request's message-id, of the same AMQP type. It goes out on a link
+of the same connection with that node as its source: the one that the request's reply-to names (by
+target or by link name), else one of the request's own session, else any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from proton import Message, int32, symbol
+
+from tallystick.brokers.servicebus.emulator.entity import Refusal
+from tallystick.brokers.servicebus.emulator.management import answer
+from tallystick.brokers.servicebus.emulator.space import Space
+
+__all__ = ["CBS", "MANAGEMENT", "Outbox", "choose_outbox", "is_request_node", "reply_to_request"]
+
+CBS: Final = "$cbs"
+MANAGEMENT: Final = "/$management"
+_ACCEPTED: Final = 202
+
+Answer = tuple[dict[str, Any], dict[str, Any] | None]
+"""The application properties and the body of a reply."""
+
+
+def is_request_node(path: str) -> bool:
+    """Whether a node answers requests instead of holding messages."""
+    return path == CBS or path.lower().endswith(MANAGEMENT)
+
+
+class Outbox:
+    """The replies of one link that wait for credit."""
+
+    def __init__(self, link: Any) -> None:
+        self.link: Final = link
+        self._waiting: Final[list[bytes]] = []
+        self._number = 0
+
+    def put(self, reply: Message) -> None:
+        """Send a reply, when there is credit for it."""
+        self._waiting.append(bytes(reply.encode()))
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what the credit allows, settled."""
+        while self._waiting and self.link.credit > 0:
+            self._number += 1
+            delivery = self.link.delivery(f"{self._number}")
+            self.link.stream(self._waiting.pop(0))
+            self.link.advance()
+            delivery.settle()
+
+
+def reply_to_request(space: Space, path: str, data: bytes) -> tuple[Message, str]:
+    """Answer one request; give the reply and where the client wants it."""
+    request = Message()
+    request.decode(data)
+    status, body = _accept() if path == CBS else _manage(space, path, request)
+    reply = Message(body=body, correlation_id=request.id, properties=status)
+    return reply, request.reply_to or ""
+
+
+def _accept() -> Answer:
+    text = "Accepted by the emulator, which checks no token"
+    return {"status-code": int32(_ACCEPTED), "status-description": text}, None
+
+
+def _manage(space: Space, path: str, request: Message) -> Answer:
+    entity = path[: -len(MANAGEMENT)]
+    properties: Any = request.properties or {}
+    operation = properties.get("operation")
+    body: Any = request.body
+    try:
+        code, found = answer(space, entity, operation, body)
+    except Refusal as refusal:
+        return {
+            "statusCode": int32(refusal.code),
+            "statusDescription": refusal.text,
+            "errorCondition": symbol(refusal.condition),
+        }, {}
+    return {"statusCode": int32(code), "statusDescription": "OK"}, found
+
+
+def choose_outbox(outboxes: Iterable[Outbox], reply_to: str, session: Any) -> Outbox | None:
+    """Find the link that a reply goes out on."""
+
+    def rank(box: Outbox) -> tuple[bool, bool]:
+        named = reply_to in (box.link.remote_target.address, box.link.name)
+        return (bool(reply_to) and named, box.link.session == session)
+
+    return max(outboxes, key=rank, default=None)

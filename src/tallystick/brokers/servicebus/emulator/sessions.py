@@ -1,0 +1,102 @@
+"""Sessions of an entity: who holds which, until when, and the state kept with each.
+
+A session is held by one link. Its messages are locked as long as it is. When the link closes they
+go back uncounted; when the session's lock expires they go back counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tallystick.brokers.servicebus.emulator.entity import Entity, Refusal
+
+__all__ = ["Sessions"]
+
+
+@dataclass(slots=True)
+class _Hold:
+    holder: Any
+    until: float
+
+
+class Sessions:
+    """The sessions of one entity."""
+
+    def __init__(self, entity: Entity) -> None:
+        self._entity: Final = entity
+        self._holds: Final[dict[str, _Hold]] = {}
+        self._states: Final[dict[str, bytes]] = {}
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Name the sessions that somebody holds."""
+        return tuple(self._holds)
+
+    def accept(self, name: str | None, holder: Any) -> str | None:
+        """Give a session to a holder: the one named, or the next that is free and has messages."""
+        if name is not None and name in self._holds:
+            text = f"the session {name!r} is held by another receiver"
+            raise Refusal("com.microsoft:session-cannot-be-locked", 409, text)
+        if name is None:
+            free = (one for one in self._entity.sessions() if one not in self._holds)
+            name = next(free, None)
+        if name is not None:
+            self._holds[name] = _Hold(holder, self._end())
+        return name
+
+    def until(self, name: str) -> float:
+        """Say when the lock of a session ends."""
+        return self._find(name).until
+
+    def renew(self, name: str) -> float:
+        """Give the lock of a session its whole time again."""
+        hold = self._find(name)
+        hold.until = self._end()
+        for held in self._entity.locked(name):
+            assert held.token is not None
+            self._entity.renew(held.token, hold.until)
+        return hold.until
+
+    def free(self, name: str) -> None:
+        """End a session whose link has closed; its messages go back uncounted."""
+        if self._holds.pop(name, None) is None:
+            return
+        for held in self._entity.locked(name):
+            assert held.token is not None
+            if held.until > self._entity.clock():
+                self._entity.release(held.token)
+
+    def expire(self) -> list[Any]:
+        """End the sessions whose time is over; give their holders."""
+        now = self._entity.clock()
+        over = [name for name, hold in self._holds.items() if hold.until <= now]
+        return [self._holds.pop(name).holder for name in over]
+
+    def read_state(self, name: str) -> bytes | None:
+        """Give what is kept with a session."""
+        self._find(name)
+        return self._states.get(name)
+
+    def write_state(self, name: str, state: bytes | None) -> None:
+        """Keep something with a session."""
+        self._find(name)
+        if state is None:
+            self._states.pop(name, None)
+        else:
+            self._states[name] = state
+
+    def names(self) -> list[str]:
+        """Name the sessions that have messages or a state."""
+        messages = self._entity.messages.values()
+        return sorted({one.message.session for one in messages if one.message.session}
+                      | set(self._states))  # fmt: skip
+
+    def _find(self, name: str) -> _Hold:
+        if name not in self._holds:
+            text = f"nobody holds the session {name!r}"
+            raise Refusal("com.microsoft:session-lock-lost", 410, text)
+        return self._holds[name]
+
+    def _end(self) -> float:
+        return self._entity.clock() + self._entity.rules.lock_seconds

@@ -1,0 +1,59 @@
+"""Azure Service Bus: no broker that can be fetched, but our own emulator, and named as one.
+
+    python -m tallystick.brokers.servicebus.server --host 127.0.0.1 --port 5675 --lock 30
+
+It listens on AMQP 1.0 and keeps everything in memory: what it holds is gone when it ends. Its
+version is Tallystick's own: where others show one, it says what it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from typing import Final
+
+from tallystick.brokers.servers.recipe import Here, Probe, Server
+
+__all__ = ["SERVER", "main"]
+
+_PROGRAM: Final = "tallystick.brokers.servicebus.server"
+_LOCK: Final = 10
+"""Seconds that a lock lasts here; the service's own default is 60."""
+
+SERVER: Final = Server(
+    name="servicebus",
+    title="Azure Service Bus (emulator)",
+    version="emulator",
+    fetch=Here((_PROGRAM, "proton")),
+    ports=("amqp",),
+    urls={
+        "sb": "sb://$host:$port_amqp",
+        "connection": "Endpoint=sb://$host:$port_amqp;SharedAccessKeyName=RootManageSharedAccessKey;"
+        "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;",
+    },
+    command=("$python", "-m", _PROGRAM, "--host", "$host", "--port", "$port_amqp",
+             "--lock", str(_LOCK)),
+    probe=Probe("amqp", b"AMQP\x03\x01\x00\x00", b"AMQP\x03\x01\x00\x00"),
+    memory=25,
+)  # fmt: skip
+
+
+def main(words: list[str] | None = None) -> None:
+    """Run the emulator until it is told to end."""
+    parser = argparse.ArgumentParser(prog=_PROGRAM, description="Azure Service Bus (emulator)")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=5675)
+    parser.add_argument("--lock", type=float, default=30.0, help="seconds that a lock lasts")
+    parser.add_argument("--max-deliveries", type=int, default=10, help="then: dead-letter queue")
+    given = parser.parse_args(words)
+    from tallystick.brokers.servicebus.emulator.entity import Rules  # noqa: PLC0415
+    from tallystick.brokers.servicebus.emulator.listener import serve  # noqa: PLC0415
+    from tallystick.brokers.servicebus.emulator.space import Space  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    serve(Space(Rules(given.lock, given.max_deliveries)), given.host, given.port)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""Amazon SQS over boto3, and everything that speaks like it (`endpoint`).
+
+URL: `sqs://[key:secret@]REGION`, with the options
+
+    endpoint=http://host:port   another server than Amazon's
+    prefix=                     put in front of every queue's name
+    fifo=1  group_id=NAME       ordered queues (a name that ends in `.fifo` is one as well)
+    visibility=30               seconds a delivery stays hidden (default: the queue's own)
+    timeout=30                  seconds any single call may take
+
+A retry changes the visibility and sends nothing. A body is text: bytes that are not UTF-8 are
+refused. Without keys in the URL, boto3 looks for them in its own places.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.brokers.sqs.binding import BINDING
+from tallystick.core.errors import Refused, Unavailable
+from tallystick.core.frame import Frame
+from tallystick.core.names import is_fifo, name
+from tallystick.core.transport import (
+    Address,
+    Capabilities,
+    Delivery,
+    check_options,
+    is_on,
+    lost,
+    missing_client,
+    read_number,
+    unreachable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["SqsTransport", "connect"]
+
+_OPTIONS: Final = ("endpoint", "prefix", "fifo", "group_id", "visibility", "timeout", "wait_time")
+_BATCH: Final = 10
+_BATCH_BYTES: Final = 250_000
+_LONGEST_POLL: Final = 20
+_SHORT: Final = 0.5
+_ATTRIBUTE_KEYS: Final = ("DataType", "StringValue", "BinaryValue")
+_GONE: Final = ("ReceiptHandleIsInvalid", "InvalidParameterValue", "MessageNotInflight")
+_NO_QUEUE: Final = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
+
+
+class SqsTransport:
+    """One client; queues are found by name and remembered."""
+
+    def __init__(self, address: Address, client: Any) -> None:
+        self._fifo: Final = True if is_on(address, "fifo") else None
+        self.capabilities: Final = Capabilities(
+            delays=not self._fifo,
+            headers=True,
+            ordered=bool(self._fifo),
+            returns="deadline",
+            counts=True,
+            options={"fifo": True, "group": address.options.get("group_id", "")}
+            if self._fifo
+            else {},
+        )
+        self._address: Final = address
+        self._client: Final = client
+        self._prefix: Final = address.options.get("prefix", "")
+        visibility = address.options.get("visibility")
+        seconds = int(read_number(address, "visibility", 0))
+        self._visibility: Final = {} if visibility is None else {"VisibilityTimeout": seconds}
+        self._urls: Final[dict[str, str]] = {}
+
+    def ensure(self, queues: Sequence[str]) -> None:
+        """Make the queues that do not exist."""
+        with self._talking():
+            for queue in queues:
+                try:
+                    self._url(queue)
+                except self._client.exceptions.QueueDoesNotExist:
+                    physical = self._name(queue)
+                    attributes = {"FifoQueue": "true"} if physical.endswith(".fifo") else {}
+                    self._client.create_queue(QueueName=physical, Attributes=attributes)
+
+    def send(self, queue: str, frames: Sequence[Frame]) -> None:
+        """Send in batches of ten."""
+        entries = [self._entry(queue, frame) for frame in frames]
+        with self._talking():
+            for batch in _batches(entries):
+                answer = self._client.send_message_batch(
+                    QueueUrl=self._url(queue),
+                    Entries=[{**entry, "Id": str(n)} for n, entry in enumerate(batch)],
+                )
+                for failed in answer.get("Failed", ()):
+                    raise Unavailable(
+                        f"{self._address}: {failed.get('Code')}: {failed.get('Message', '')}",
+                        code="broker",
+                    )
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        """Ask for ten at a time; a wait of half a second or more is a long poll."""
+        wait = min(ceil(timeout), _LONGEST_POLL) if timeout >= _SHORT else 0
+        taken: list[Delivery] = []
+        with self._talking():
+            while len(taken) < limit:
+                answer = self._client.receive_message(
+                    QueueUrl=self._url(queue),
+                    MaxNumberOfMessages=min(_BATCH, limit - len(taken)),
+                    WaitTimeSeconds=0 if taken else wait,
+                    MessageSystemAttributeNames=["All"],
+                    MessageAttributeNames=["All"],
+                    **self._visibility,
+                )
+                messages = answer.get("Messages", ())
+                taken += [_delivery(queue, message) for message in messages]
+                if len(messages) < _BATCH:
+                    break
+        if not taken and not wait:
+            time.sleep(timeout)
+        return taken
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """Delete; a receipt that is no longer valid means that the message comes again."""
+        stale = False
+        with self._talking():
+            for queue in dict.fromkeys(one.queue for one in deliveries):
+                handles = [one.handle for one in deliveries if one.queue == queue]
+                for start in range(0, len(handles), _BATCH):
+                    answer = self._client.delete_message_batch(
+                        QueueUrl=self._url(queue),
+                        Entries=[
+                            {"Id": str(n), "ReceiptHandle": handle}
+                            for n, handle in enumerate(handles[start : start + _BATCH])
+                        ],
+                    )
+                    stale = stale or bool(answer.get("Failed"))
+        if stale:
+            raise lost()
+
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:
+        """Show it again after the delay."""
+        with self._talking():
+            self._client.change_message_visibility(
+                QueueUrl=self._url(delivery.queue),
+                ReceiptHandle=delivery.handle,
+                VisibilityTimeout=ceil(delay),
+            )
+
+    def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
+        """Send, then delete."""
+        self.send(queue, [frame])
+        self.ack([delivery])
+
+    def leave(self, delivery: Delivery) -> None:
+        """Do nothing: its visibility timeout brings it back."""
+
+    def give_up(self, delivery: Delivery, reason: str) -> None:
+        """Do nothing: the queue's RedrivePolicy decides."""
+
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
+
+    def _name(self, queue: str) -> str:
+        return self._prefix + name(BINDING.names, "work", queue, fifo=self._fifo)
+
+    def _url(self, queue: str) -> str:
+        if queue not in self._urls:
+            answer = self._client.get_queue_url(QueueName=self._name(queue))
+            self._urls[queue] = answer["QueueUrl"]
+        return self._urls[queue]
+
+    def _entry(self, queue: str, frame: Frame) -> dict[str, Any]:
+        try:
+            body = frame.body.decode()
+        except UnicodeDecodeError as error:
+            raise Refused(
+                "SQS carries text: this body is not UTF-8", code="not_utf8", offset=error.start
+            ) from error
+        attributes = {
+            key: {part: value[part] for part in _ATTRIBUTE_KEYS if part in value}
+            for key, value in frame.sections.get("message_attributes", {}).items()
+        }
+        entry = {"MessageBody": body, "MessageAttributes": attributes}
+        parameters = dict(frame.sections.get("parameters", {}))
+        if is_fifo(BINDING.names, queue, self._fifo) and "MessageGroupId" not in parameters:
+            unique = sha256(frame.body).hexdigest()
+            parameters |= {"MessageGroupId": queue, "MessageDeduplicationId": unique}
+        return {**entry, **parameters}
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        from botocore.exceptions import (  # type: ignore[import-untyped]  # noqa: PLC0415
+            BotoCoreError,
+            ClientError,
+        )
+
+        try:
+            yield
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "")
+            if code in _GONE:
+                raise lost() from error
+            if code in _NO_QUEUE:
+                self._urls.clear()
+            raise unreachable(self._address, error) from error
+        except (BotoCoreError, OSError) as error:
+            raise unreachable(self._address, error) from error
+
+
+def _delivery(queue: str, message: dict[str, Any]) -> Delivery:
+    sections = {
+        "message_attributes": message.get("MessageAttributes", {}),
+        "attributes": message.get("Attributes", {}),
+    }
+    return Delivery(Frame(message["Body"].encode(), sections), queue, message["ReceiptHandle"])
+
+
+def _batches(entries: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Cut entries into batches of at most ten, and of a size that the service takes."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for entry in entries:
+        more = len(entry["MessageBody"].encode()) + sum(
+            len(key) + len(str(value)) for key, value in entry["MessageAttributes"].items()
+        )
+        if batch and (len(batch) == _BATCH or size + more > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += more
+    if batch:
+        yield batch
+
+
+def connect(address: Address) -> Callable[[], SqsTransport]:
+    """Give a way to open clients of the region or the endpoint that the address names."""
+    check_options(address, _OPTIONS)
+    timeout = read_number(address, "timeout", 30.0)
+    try:
+        import boto3  # type: ignore[import-untyped]  # noqa: PLC0415
+        from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
+    except ImportError as error:
+        raise missing_client("sqs", error) from error
+    endpoint = address.options.get("endpoint")
+    keys: dict[str, Any] = {}
+    if address.user:
+        keys = {"aws_access_key_id": address.user, "aws_secret_access_key": address.password}
+    elif endpoint and boto3.Session().get_credentials() is None:
+        keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    settings = Config(
+        connect_timeout=timeout,
+        read_timeout=timeout + _LONGEST_POLL,
+        retries={"max_attempts": 0},
+    )
+
+    def open_one() -> SqsTransport:
+        client = boto3.Session().client(
+            "sqs",
+            region_name=address.host or "us-east-1",
+            endpoint_url=endpoint,
+            config=settings,
+            **keys,
+        )
+        return SqsTransport(address, client)
+
+    return open_one

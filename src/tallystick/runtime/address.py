@@ -1,0 +1,75 @@
+"""From a URL to a broker: its table, and how to open connections.
+
+The scheme names the broker (`BROKERS`). A transport's module is imported when its broker is used.
+`redis://host?laravel=1` chooses the other layout. A password never leaves the address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tallystick.brokers import BROKERS
+from tallystick.core.binding import Binding
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.transport import Address, Transport, is_on
+
+__all__ = ["Link", "link_to", "read_address"]
+
+_SCHEMES: Final = {scheme: name for name, row in BROKERS.items() for scheme in row.schemes}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A broker that can be reached: where, by which table, and how to open a connection."""
+
+    address: Address
+    binding: Binding
+    open: Callable[[], Transport]
+
+
+def read_address(url: str) -> Address:
+    """Take a URL apart, or say what is wrong with it; the URL itself is never quoted."""
+    hint = "for example redis://127.0.0.1:6379, amqp://user:password@host, memory://"
+    scheme, separator, _ = url.partition("://")
+    if not separator:
+        raise UsageError("this is not a URL of a broker", code="url", hint=hint)
+    if scheme not in _SCHEMES:
+        known = ", ".join(_SCHEMES)
+        raise UsageError(f"no broker has the scheme {scheme!r}", code="url", hint=f"one of {known}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    except ValueError as error:
+        raise UsageError(f"the {scheme} URL cannot be read", code="url", hint=hint) from error
+    return Address(
+        _SCHEMES[scheme],
+        scheme,
+        parts.hostname or "",
+        port,
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        unquote(parts.path.lstrip("/")),
+        options,
+    )
+
+
+def link_to(url: str) -> Link:
+    """Find the broker that a URL names. Nothing is opened yet."""
+    address = read_address(url)
+    row = BROKERS[address.broker]
+    module = f"tallystick.brokers.{address.broker}.transport"
+    if find_spec(module) is None:
+        raise Unavailable(
+            f"there is no transport for {row.title} yet",
+            code="no_transport",
+            hint="docs/guides/runtime.md lists the transports that exist",
+        )
+    laravel = "laravel" in row.layouts and is_on(address, "laravel")
+    binding = row.layouts["laravel"] if laravel else row.binding
+    return Link(address, binding, import_module(module).connect(address))

@@ -1,0 +1,100 @@
+"""One delivery, from its bytes to a plan: read it, find its handler, run it once, judge what came.
+
+Nothing here settles anything. A handler's exception is an outcome; an exception of ours passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from random import random
+from typing import Any
+
+from tallystick.core.transport import Delivery
+from tallystick.runtime.handlers import Handler, Message, Unfit, convert_payload
+from tallystick.runtime.idempotency import Seen, decide
+from tallystick.runtime.reading import Reading, read
+from tallystick.runtime.settlement import (
+    Failure,
+    Plan,
+    Rules,
+    plan_failure,
+    plan_gated,
+    plan_success,
+)
+
+__all__ = ["Execution"]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What it takes to run handlers: the rules, the handlers, and a loop for those that are async.
+
+    `redact` takes secrets out of what an exception says.
+    """
+
+    rules: Rules
+    handlers: Mapping[str, Handler]
+    clock: Callable[[], float]
+    loop: Callable[[], asyncio.AbstractEventLoop]
+    redact: Callable[[str], str]
+    seen: Seen | None = None
+    chance: Callable[[], float] = random
+
+    def run(self, delivery: Delivery) -> Plan:
+        """Give the plan for one delivery."""
+        reading = read(self.rules.binding, delivery)
+        if reading.kind == "gated":
+            return plan_gated(self.rules, reading)
+        if reading.kind == "poison":
+            return self._fail(reading, Failure("poison", reading.fault))
+        if reading.kind == "outdated":
+            return self._fail(reading, Failure("failed", reading.fault, final=True))
+        handler = self.handlers.get(reading.urn)
+        if handler is None:
+            return self._fail(reading, Failure("unknown_urn", f"no handler for {reading.urn!r}"))
+        return self._handle(handler, reading)
+
+    def _handle(self, handler: Handler, reading: Reading) -> Plan:
+        envelope = reading.envelope
+        message_id = envelope.meta.id if envelope is not None and envelope.meta else None
+        try:
+            if self.seen is not None and decide(self.seen, message_id) == "skip":
+                return plan_success(reading, "skipped")
+            self._call(handler, reading)
+            if self.seen is not None and message_id:
+                self.seen.remember(message_id)
+        except Exception as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
+            name = f"{type(error).__module__}.{type(error).__qualname__}"
+            text = self.redact(str(error) or name)
+            failure = Failure("failed", text, name, final=isinstance(error, Unfit))
+            return self._fail(reading, failure)
+        return plan_success(reading)
+
+    def _call(self, handler: Handler, reading: Reading) -> None:
+        envelope = reading.envelope
+        if envelope is None:
+            raise AssertionError("a message without an envelope reached a handler")
+        payload = convert_payload(handler, envelope.data)
+        arguments: tuple[Any, ...] = (payload,)
+        if handler.wants_message:
+            message = Message(
+                reading.urn,
+                reading.delivery.queue,
+                reading.attempts,
+                envelope,
+                reading.headers,
+            )
+            arguments = (payload, message)
+        result = handler.function(*arguments)
+        if handler.is_async:
+            self._await(result)
+
+    def _await(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, self.loop())
+        future.result()
+
+    def _fail(self, reading: Reading, failure: Failure) -> Plan:
+        return plan_failure(self.rules, reading, failure, now=self.clock(), chance=self.chance())

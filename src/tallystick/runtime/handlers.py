@@ -1,0 +1,100 @@
+"""Handlers by URN: plain or async functions of the payload, and of the message if they ask for it.
+
+    @app.handler("urn:babel:orders:created")
+    def created(order: Order) -> None: ...            a dataclass or msgspec struct, validated
+
+    @app.handler("urn:babel:orders:paid")
+    async def paid(data, message: Message) -> None: ...
+
+A payload that does not fit its type can never be handled: it is not tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, is_dataclass
+from inspect import Parameter, iscoroutinefunction, signature
+from typing import Any, Final, get_type_hints
+
+import msgspec
+
+from tallystick.core.envelope import ASCII_SPACE, Envelope
+from tallystick.core.errors import UsageError
+
+__all__ = ["Handler", "Message", "Unfit", "convert_payload", "describe_handler"]
+
+_POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Unfit(Exception):
+    """The payload is not what the handler's type demands; trying again does not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a handler may know about the message beside its payload."""
+
+    urn: str
+    queue: str
+    attempts: int
+    envelope: Envelope = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def id(self) -> str | None:
+        """The message's own id, `meta.id`: the key for idempotency."""
+        return self.envelope.meta.id if self.envelope.meta else None
+
+    @property
+    def trace_id(self) -> str | None:
+        """The id of the trace that the message belongs to."""
+        return self.envelope.trace_id
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function for one URN, the type of its payload, and how to call it."""
+
+    urn: str
+    function: Callable[..., Any]
+    payload: Any = None
+    wants_message: bool = False
+    is_async: bool = False
+
+
+def describe_handler(urn: str, function: Callable[..., Any]) -> Handler:
+    """Read from a function's signature how it is called."""
+    if not urn.strip(ASCII_SPACE):
+        raise UsageError("a handler's URN is blank", code="handler")
+    taken = [one for one in signature(function).parameters.values() if one.kind in _POSITIONAL]
+    required = [one for one in taken if one.default is Parameter.empty]
+    if not taken or len(required) > 2:
+        name = getattr(function, "__qualname__", str(function))
+        raise UsageError(
+            f"the handler {name} takes {len(required)} arguments",
+            code="handler",
+            hint="a handler takes the payload, or the payload and the message",
+        )
+    return Handler(
+        urn.strip(ASCII_SPACE),
+        function,
+        _payload_type(function, taken[0].name),
+        len(required) == 2,
+        iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__),
+    )
+
+
+def _payload_type(function: Callable[..., Any], first: str) -> Any:
+    hint = get_type_hints(function).get(first)
+    typed = isinstance(hint, type) and (is_dataclass(hint) or issubclass(hint, msgspec.Struct))
+    return hint if typed else None
+
+
+def convert_payload(handler: Handler, data: Mapping[str, Any] | None) -> Any:
+    """Give the payload as the handler's type, or raise `Unfit`."""
+    if handler.payload is None:
+        return {} if data is None else data
+    try:
+        return msgspec.convert(data, handler.payload)
+    except msgspec.ValidationError as error:
+        raise Unfit(f"the payload is no {handler.payload.__name__}: {error}") from error

@@ -1,0 +1,51 @@
+"""What a worker is told: how many at once, how often again, and what becomes of the rest.
+
+Dead-lettering is on, so that nothing is dropped unless somebody asks for it; retries wait longer
+and longer, with full jitter. Both differ from the peers' defaults (off, and at once).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+
+from tallystick.core.errors import UsageError
+from tallystick.core.names import DEFAULT_QUEUE
+from tallystick.core.settle import MAX_ATTEMPTS, STRATEGIES
+from tallystick.runtime.retry import Backoff
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one app.
+
+    `prefetch` is how many messages a worker holds beyond those in handlers; `release_delay` is the
+    wait before a message with an unknown URN is handed out again (strategy `release`).
+    """
+
+    queue: str = DEFAULT_QUEUE
+    concurrency: int = 1
+    prefetch: int = 100
+    max_attempts: int = MAX_ATTEMPTS
+    backoff: Backoff = field(default_factory=lambda: Backoff(1, 2, 60, "full"))
+    dead_letter: bool = True
+    dead_letter_queue: str = ""
+    dead_letter_suffix: str | None = None
+    on_unknown_urn: str = "fail"
+    release_delay: float = 1.0
+    shutdown_timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "max_attempts"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}, not 1 or more", code="setting")
+        for name in ("prefetch", "release_delay", "shutdown_timeout"):
+            if not isfinite(getattr(self, name)) or getattr(self, name) < 0:
+                raise UsageError(f"{name} is {getattr(self, name)}, below 0", code="setting")
+        if self.on_unknown_urn not in STRATEGIES:
+            hint = f"one of {', '.join(STRATEGIES)}"
+            raise UsageError(f"unknown strategy {self.on_unknown_urn!r}", code="setting", hint=hint)
+        if not self.queue:
+            raise UsageError("the queue has no name", code="setting")

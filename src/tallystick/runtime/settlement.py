@@ -1,0 +1,249 @@
+"""How a delivery ends, as data: one move for the transport, and the frame that goes with it.
+
+The tables of `core.settle` decide; this file only builds what they ask for. A retry changes
+`attempts` and nothing else; a dead letter gains its block; what the gate turned away is passed on
+byte for byte. Where the broker cannot wait, the worker holds the move back (`hold`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tallystick.core import splice
+from tallystick.core.binding import Binding, project, retry_fields
+from tallystick.core.delay import visibility
+from tallystick.core.envelope import DeadLetter, Envelope, decode
+from tallystick.core.frame import Frame
+from tallystick.core.settle import Settlement, exhaust, settle_gated
+from tallystick.core.slot import TYPES
+from tallystick.core.transport import Capabilities, Delivery
+from tallystick.runtime.dead_letter import dead_letter_queue, original_queue
+from tallystick.runtime.reading import Reading
+from tallystick.runtime.retry import draw
+from tallystick.runtime.settings import Settings
+
+__all__ = ["Failure", "Plan", "Rules", "plan_failure", "plan_gated", "plan_success"]
+
+_LONGEST_ERROR: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One move: `ack`, `release`, `replace`, `leave` or `give_up`, and what it came to.
+
+    `outcome` is for people and counters; `hold` is how long the worker waits before it moves.
+    """
+
+    move: str
+    delivery: Delivery
+    outcome: str
+    queue: str = ""
+    frame: Frame | None = None
+    delay: float = 0.0
+    hold: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What every settlement of a worker goes by."""
+
+    binding: Binding
+    capabilities: Capabilities
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a delivery failed; `final` when another attempt cannot help.
+
+    What an exception says may hold personal data: it goes into the dead letter, never into a log.
+    """
+
+    kind: str
+    error: str
+    exception: str | None = None
+    final: bool = False
+
+    @property
+    def note(self) -> str:
+        """What a log line may say."""
+        return self.exception or self.error
+
+
+def plan_success(reading: Reading, outcome: str = "handled") -> Plan:
+    """End a delivery that took effect."""
+    return Plan("ack", reading.delivery, outcome)
+
+
+def plan_gated(rules: Rules, reading: Reading) -> Plan:
+    """End a delivery that the version gate turned away."""
+    settings, delivery = rules.settings, reading.delivery
+    outcome = settle_gated(rules.binding.settle, settings.on_unknown_urn, settings.dead_letter)
+    if outcome == "dlq_raw":
+        frame = Frame(delivery.frame.body, _carried(rules.binding, delivery.frame))
+        return Plan(
+            "replace", delivery, "dead_lettered", _graveyard(rules, delivery), frame,
+            note=reading.fault,
+        )  # fmt: skip
+    if outcome == "native":
+        return Plan("give_up", delivery, "native", note=reading.fault)
+    return Plan("ack", delivery, "dropped", note=reading.fault)
+
+
+def plan_failure(
+    rules: Rules, reading: Reading, failure: Failure, *, now: float, chance: float
+) -> Plan:
+    """End a delivery that was not handled: again, given up, dropped or handed back."""
+    settings = rules.settings
+    attempts = reading.attempts
+    if failure.final:
+        attempts = max(attempts, settings.max_attempts - 1)
+    ended = exhaust(
+        rules.binding.settle,
+        failure.kind,
+        attempts,
+        strategy=settings.on_unknown_urn,
+        dead_letter=settings.dead_letter,
+        max_attempts=settings.max_attempts,
+        tiers=bool(rules.capabilities.options.get("tiers_ms")),
+    )
+    delivery = reading.delivery
+    if ended.outcome == "retry":
+        return _retry(rules, reading, ended, failure, now=now, chance=chance)
+    if ended.outcome == "dlq":
+        frame = _dead_letter(rules, reading, ended, failure, now)
+        queue = _graveyard(rules, delivery)
+        return Plan("replace", delivery, "dead_lettered", queue, frame, note=failure.note)
+    if ended.outcome == "release":
+        wait = settings.release_delay
+        delayed = rules.binding.visibility is not None or rules.capabilities.delays
+        return Plan(
+            "release", delivery, "released", delay=wait if delayed else 0.0,
+            hold=0.0 if delayed else wait, note=failure.note,
+        )  # fmt: skip
+    if ended.outcome == "native":
+        return Plan("give_up", delivery, "native", note=failure.note)
+    return Plan("ack", delivery, "dropped", note=failure.note)
+
+
+def _retry(
+    rules: Rules,
+    reading: Reading,
+    ended: Settlement,
+    failure: Failure,
+    *,
+    now: float,
+    chance: float,
+) -> Plan:
+    binding, delivery = rules.binding, reading.delivery
+    wait = draw(rules.settings.backoff, ended.attempts, chance)
+    if binding.visibility is not None:
+        delay = visibility(binding.visibility, wait)
+        return Plan("release", delivery, "retried", delay=delay, note=failure.note)
+    options: dict[str, Any] = {}
+    hold = 0.0
+    if binding.retry is not None:
+        options["attempts_before"] = reading.attempts
+    elif wait > 0 and rules.capabilities.delays:
+        options |= {"delay": wait, "now": now}
+    else:
+        hold = wait
+    if reading.envelope is None:
+        frame = _poison_retry(rules, reading, ended.attempts)
+    else:
+        body = splice.retry(delivery.frame.body, ended.attempts)
+        frame = _projected(rules, reading, decode(body), _origin(rules, reading), options)
+    queue = _origin(rules, reading)
+    return Plan("replace", delivery, "retried", queue, frame, hold=hold, note=failure.note)
+
+
+def _dead_letter(
+    rules: Rules, reading: Reading, ended: Settlement, failure: Failure, now: float
+) -> Frame:
+    record = DeadLetter(
+        reason=ended.reason,
+        error=failure.error[:_LONGEST_ERROR],
+        exception=failure.exception,
+        failed_at=int(now * 1000),
+        original_queue=_original(rules, reading),
+        attempts=ended.attempts,
+        lang="python",
+    )
+    frame = reading.delivery.frame
+    if reading.envelope is None:
+        return Frame(splice.poison_record(frame.body, record), _carried(rules.binding, frame))
+    body = splice.dead_letter(frame.body, record)
+    return _projected(rules, reading, decode(body), _graveyard(rules, reading.delivery), {})
+
+
+def _projected(
+    rules: Rules, reading: Reading, envelope: Envelope, queue: str, options: Mapping[str, Any]
+) -> Frame:
+    frame = reading.delivery.frame
+    group = frame.get("attributes", "MessageGroupId")
+    given: dict[str, Any] = {**rules.capabilities.options, **({"group": group} if group else {})}
+    return project(
+        rules.binding,
+        envelope,
+        queue=queue,
+        routed_as=reading.urn,
+        headers=reading.headers,
+        key=frame.get("record", "key"),
+        **{**given, **options},
+    )
+
+
+def _poison_retry(rules: Rules, reading: Reading, attempts: int) -> Frame:
+    """Keep the body where the broker carries the count, else send the bare count (4.1.5)."""
+    binding, frame = rules.binding, reading.delivery.frame
+    sections = _carried(binding, frame)
+    native = [count for count in binding.counts if count.rule == "override"]
+    for count in native:
+        slot = next(s for s in binding.slots if (s.section, s.key) == (count.section, count.key))
+        sections.setdefault(count.section, {})[count.key] = TYPES[slot.type].write(attempts)
+    if binding.retry is not None:
+        tiers = rules.capabilities.options["tiers_ms"]
+        queue = _origin(rules, reading)
+        more = retry_fields(binding, reading.attempts, queue=queue, tiers_ms=tiers)
+        for section, fields in more.items():
+            sections.setdefault(section, {}).update(fields)
+    return Frame(frame.body if native else b'{"attempts":%d}' % attempts, sections)
+
+
+def _carried(binding: Binding, frame: Frame) -> dict[str, dict[str, Any]]:
+    """Give the native fields that go on with a body, without those of an earlier wait."""
+    own = {(slot.section, slot.key) for slot in binding.slots}
+    waits = [rule.slots for rule in (binding.delay, binding.retry) if rule is not None]
+    gone = {(slot.section, slot.key) for slots in waits for slot in slots} - own
+    return {
+        section: {key: value for key, value in held.items() if (section, key) not in gone}
+        for section, held in frame.sections.items()
+    }
+
+
+def _graveyard(rules: Rules, delivery: Delivery) -> str:
+    settings = rules.settings
+    return dead_letter_queue(
+        rules.binding,
+        delivery.queue,
+        explicit=settings.dead_letter_queue,
+        suffix=settings.dead_letter_suffix,
+    )
+
+
+def _origin(rules: Rules, reading: Reading) -> str:
+    """Give the queue that a retry goes to: the one it was consumed from."""
+    if rules.binding.original is None:
+        return reading.delivery.queue
+    return _original(rules, reading)
+
+
+def _original(rules: Rules, reading: Reading) -> str:
+    meta = reading.envelope.meta if reading.envelope else None
+    delivery = reading.delivery
+    return original_queue(
+        rules.binding, meta.queue if meta else None, delivery.queue, delivery.frame.sections
+    )

@@ -1,0 +1,227 @@
+"""Consume one queue: take deliveries, hand them to threads, settle what they came to.
+
+One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
+handlers. A message is settled after its outcome is known, and in no other case; a settlement that
+fails leaves the message to the broker. When the broker is away the worker waits, longer and longer,
+and connects again.
+
+Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
+until the timeout, and is then handed back as well.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from time import monotonic
+from typing import Final
+
+from tallystick.core.errors import TallystickError
+from tallystick.core.transport import Delivery, Transport
+from tallystick.runtime.execution import Execution
+from tallystick.runtime.settlement import Plan
+
+__all__ = ["Worker"]
+
+_LOG: Final = logging.getLogger("tallystick.runtime")
+_IDLE: Final = 0.5
+_BUSY: Final = 0.02
+_PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
+_MOST_HELD: Final = 1000
+_EXPECTED: Final = ("retried", "released", "handed_back")
+_QUIET: Final = ("handled", "skipped")
+
+
+class Worker:
+    """The consumption of one queue over one connection."""
+
+    def __init__(
+        self, transport: Transport, queue: str, execution: Execution, stopping: Event
+    ) -> None:
+        self.counts: Final[Counter[str]] = Counter()
+        self._transport: Final = transport
+        self._queue: Final = queue
+        self._execution: Final = execution
+        self._settings: Final = execution.rules.settings
+        self._stopping: Final = stopping
+        self._todo: Final[SimpleQueue[Delivery | None]] = SimpleQueue()
+        self._done: Final[SimpleQueue[tuple[int, Plan]]] = SimpleQueue()
+        self._running: dict[int, Delivery] = {}
+        self._held: list[tuple[float, int, Plan]] = []
+        self._order: Final = count()
+        self._failures = 0
+
+    def run(self, *, limit: int | None = None, idle: float | None = None) -> None:
+        """Consume until told to stop, or `limit` messages are settled, or idle for so long."""
+        threads = [
+            Thread(target=self._work, name=f"{self._queue}-{n}", daemon=True)
+            for n in range(self._settings.concurrency)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._consume(limit, idle)
+        finally:
+            for _ in threads:
+                self._todo.put(None)
+
+    def _consume(self, limit: int | None, idle: float | None) -> None:
+        taken, last = 0, monotonic() + self._transport.capabilities.warm_up
+        most = self._settings.concurrency + self._settings.prefetch
+        while not self._stopping.is_set():
+            self._settle(self._collect(0))
+            room = min(most - len(self._running), _MOST_HELD - len(self._held))
+            if limit is not None:
+                room = min(room, limit - taken)
+            if room <= 0:
+                if limit is not None and taken >= limit and not self._busy():
+                    return
+                self._settle(self._collect(_IDLE))
+                continue
+            deliveries = self._receive(room, self._wait(last, idle))
+            taken += len(deliveries)
+            if deliveries or self._busy():
+                last = max(last, monotonic()) if not taken else monotonic()
+            elif idle is not None and monotonic() - last >= idle:
+                return
+            for delivery in deliveries:
+                self._running[id(delivery)] = delivery
+                self._todo.put(delivery)
+        self._stop()
+
+    def _wait(self, last: float, idle: float | None) -> float:
+        if self._busy():
+            return _BUSY
+        return _IDLE if idle is None else min(_IDLE, max(last + idle - monotonic(), 0.001))
+
+    def _busy(self) -> bool:
+        return bool(self._running or self._held)
+
+    def _receive(self, limit: int, timeout: float) -> list[Delivery]:
+        try:
+            deliveries = self._transport.receive(self._queue, limit, timeout)
+        except TallystickError as error:
+            pause = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+            if not self._failures:
+                _LOG.warning("queue %s: %s; trying again", self._queue, error)
+            self._failures += 1
+            self._stopping.wait(pause)
+            return []
+        if self._failures:
+            _LOG.warning("queue %s: connected again", self._queue)
+            self._failures = 0
+        return deliveries
+
+    def _work(self) -> None:
+        while (delivery := self._todo.get()) is not None:
+            try:
+                plan = self._execution.run(delivery)
+            except TallystickError as error:
+                plan = Plan("leave", delivery, "left", note=str(error))
+            except BaseException as error:
+                _LOG.exception("queue %s: a message is left to the broker", self._queue)
+                plan = Plan("leave", delivery, "left", note=type(error).__name__)
+                self._done.put((id(delivery), plan))
+                if not isinstance(error, Exception):
+                    raise
+                continue
+            self._done.put((id(delivery), plan))
+
+    def _collect(self, timeout: float) -> list[Plan]:
+        """Give what handlers have finished, and what was held until now."""
+        now = monotonic()
+        if self._held:
+            timeout = min(timeout, max(self._held[0][0] - now, 0))
+        plans: list[Plan] = []
+        try:
+            number, plan = self._done.get(timeout=timeout) if timeout else self._done.get_nowait()
+            while True:
+                if self._running.pop(number, None) is not None:
+                    plans.append(plan)
+                number, plan = self._done.get_nowait()
+        except Empty:
+            pass
+        ready: list[Plan] = []
+        for plan in plans:
+            if plan.hold > 0:
+                heappush(self._held, (now + plan.hold, next(self._order), plan))
+            else:
+                ready.append(plan)
+        while self._held and self._held[0][0] <= now:
+            ready.append(heappop(self._held)[2])
+        return ready
+
+    def _settle(self, plans: list[Plan]) -> None:
+        acks = [plan for plan in plans if plan.move == "ack"]
+        if acks:
+            self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
+        for plan in plans:
+            if plan.move != "ack":
+                self._perform([plan], self._move(plan))
+
+    def _move(self, plan: Plan) -> Callable[[], None]:
+        transport, delivery, frame = self._transport, plan.delivery, plan.frame
+        if plan.move == "replace" and frame is not None:
+            return lambda: transport.replace(delivery, plan.queue, frame)
+        return {
+            "release": lambda: transport.release(delivery, plan.delay),
+            "leave": lambda: transport.leave(delivery),
+            "give_up": lambda: transport.give_up(delivery, plan.note),
+        }[plan.move]
+
+    def _perform(self, plans: list[Plan], move: Callable[[], None]) -> None:
+        try:
+            move()
+        except TallystickError as error:
+            self.counts["unsettled"] += len(plans)
+            text = "queue %s: %d settlements failed, left to the broker: %s"
+            _LOG.warning(text, self._queue, len(plans), error)
+            self._leave(plans, error)
+            return
+        for plan in plans:
+            self.counts[plan.outcome] += 1
+            if plan.outcome not in _QUIET:
+                level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
+                _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
+
+    def _leave(self, plans: list[Plan], error: TallystickError) -> None:
+        """Tell the broker that a delivery stays unsettled, where it can still be told."""
+        if error.code == "delivery_lost":
+            return
+        for plan in plans:
+            if plan.move != "leave":
+                try:
+                    self._transport.leave(plan.delivery)
+                except TallystickError as second:
+                    _LOG.warning("queue %s: %s", self._queue, second)
+
+    def _stop(self) -> None:
+        waiting = []
+        try:
+            while True:
+                delivery = self._todo.get_nowait()
+                if delivery is not None:
+                    waiting.append(delivery)
+        except Empty:
+            pass
+        for delivery in waiting:
+            del self._running[id(delivery)]
+        self._hand_back(waiting)
+        end = monotonic() + self._settings.shutdown_timeout
+        while self._running and (left := end - monotonic()) > 0:
+            self._settle(self._collect(min(left, _IDLE)))
+        self._settle(self._collect(0))
+        held = [plan for _, _, plan in self._held]
+        self._held = []
+        self._settle(held)
+        self._hand_back(list(self._running.values()))
+
+    def _hand_back(self, deliveries: list[Delivery]) -> None:
+        """Give deliveries back, the last first: a broker that puts them in front keeps order."""
+        plans = [Plan("release", one, "handed_back", note="stopping") for one in deliveries]
+        self._settle(plans[::-1])
