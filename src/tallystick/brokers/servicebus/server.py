@@ -35,7 +35,7 @@ SERVER: Final = Server(
     command=("$python", "-m", _PROGRAM, "--host", "$host", "--port", "$port_amqp",
              "--lock", str(_LOCK)),
     probe=Probe("amqp", b"AMQP\x03\x01\x00\x00", b"AMQP\x03\x01\x00\x00"),
-    memory=25,
+    memory=30,
 )  # fmt: skip
 
 

@@ -182,6 +182,9 @@ class ServiceBusTransport:
         """Let go of connections that broke; that they cannot say goodbye is no news."""
         from azure.core.exceptions import AzureError  # noqa: PLC0415
 
+        for part in (*self._senders.values(), *self._receivers.values()):
+            with suppress(AzureError, OSError):
+                part.close()
         with suppress(AzureError, OSError):
             self.close()
 

@@ -118,7 +118,12 @@ class Entity:
             kept = set(barred)
             open_ = (heap for name, heap in self._ready.items() if heap and name not in kept)
             heap = min(open_, default=None)
-        return self.messages[heappop(heap)] if heap else None
+        if not heap:
+            return None
+        held = self.messages[heappop(heap)]
+        if not heap:
+            del self._ready[held.message.session]
+        return held
 
     def lock(self, held: Held, until: float | None = None) -> UUID:
         """Lock a message that was taken."""

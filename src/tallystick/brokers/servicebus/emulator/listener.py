@@ -205,15 +205,19 @@ class Listener(Handler):
                 outlets.rotate(-1)
 
     def _forget(self, connection: Any, gone: Callable[[Any], bool]) -> None:
+        """Let go of links; one that still knew its role would be kept alive by it for ever."""
+
         def ends(link: Any) -> bool:
             return bool(link.connection == connection and gone(link))
 
         self._waiting = [one for one in self._waiting if not ends(one.link)]
-        if hasattr(connection, "outboxes"):
-            connection.outboxes = [one for one in connection.outboxes if not ends(one.link)]
+        for box in [one for one in getattr(connection, "outboxes", ()) if ends(one.link)]:
+            connection.outboxes.remove(box)
+            box.link.role = None
         for outlets in self._outlets.values():
             for outlet in [one for one in outlets if ends(one.link)]:
                 outlets.remove(outlet)
+                outlet.link.role = None
                 outlet.close()
                 self._pump(outlet.entity)
 
