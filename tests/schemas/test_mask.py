@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -64,7 +65,7 @@ def hidden(draw: st.DrawFn, cases: st.SearchStrategy[Case]) -> Case:
     schema, value, kept, secrets = draw(cases)
     way = draw(st.sampled_from(["allOf", "anyOf", "oneOf", "then", "$ref"]))
     if way == "$ref":
-        name = f"d{draw(st.integers(0, 10**9))}"
+        name = f"d{crc32(json.dumps(schema).encode())}"  # the same name for the same schema only
         return {"$ref": f"#/definitions/{name}", "lift": {name: schema}}, value, kept, secrets
     wrapped: Any = schema if way == "then" else [schema]
     return {way: wrapped, **({"if": True} if way == "then" else {})}, value, kept, secrets
