@@ -253,6 +253,7 @@ def test_a_message_is_a_value() -> None:
     one, two = decode(body), decode(body)
     assert one.data == {"a": [1]}
     assert one == two
+    assert not one != two  # noqa: SIM202 (the operator is what is tested)
     assert hash(one) == hash(two)
     one.document["job"] = "evil"
     (one.data or {})["a"].append(float("nan"))

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tallystick.core.errors import Refused, UsageError
 from tallystick.events.equality import differences
@@ -22,7 +24,7 @@ from tallystick.events.extensions import (
 from tallystick.events.golden import BATCHES, EVENTS
 from tallystick.events.grammar import is_uri, is_uri_reference, parse_media_type
 from tallystick.events.payload import ABSENT
-from tallystick.events.timestamp import Timestamp, is_timestamp
+from tallystick.events.timestamp import Timestamp, _nanoseconds, is_timestamp
 from tallystick.events.values import Kind, Uri, UriReference, parse, read_base64, spell
 
 
@@ -224,6 +226,7 @@ def test_absent_null_bytes_text_and_json_are_five_different_data() -> None:
     for one, ours in enumerate(events):
         for two, theirs in enumerate(events):
             assert (ours == theirs) is (one == two)
+            assert (ours != theirs) is (one != two)
 
 
 def test_an_implied_content_type_equals_the_explicit_one() -> None:
@@ -334,3 +337,22 @@ def test_a_boolean_is_true_or_false_only(text: str) -> None:
 def test_an_integer_is_plain_digits(text: str) -> None:
     with pytest.raises(Refused):
         parse(Kind.INTEGER, text)
+
+
+DIGIT_OR_NOT = "0123456789:.-+TZtz aé/"
+
+
+@given(st.text(DIGIT_OR_NOT, max_size=8), st.integers(0, 27), st.integers(0, 5))
+def test_the_quick_look_at_a_timestamp_agrees_with_the_rule(put: str, at: int, cut: int) -> None:
+    text = "2018-04-05T17:31:00.123456Z"
+    changed = text[:at] + put + text[at + cut :]
+    assert is_timestamp(changed) is (_nanoseconds(changed) is not None)
+
+
+@pytest.mark.parametrize("tail", [" hello worldZ", "abcZ", "0000.1Z", "<b>Z"])
+def test_nothing_hides_behind_six_digits_of_a_second(tail: str) -> None:
+    assert not is_timestamp(f"2018-04-05T17:31:00.123456{tail}")
+
+
+def test_there_is_no_hour_24() -> None:
+    assert not is_timestamp("2018-04-05T24:00:00Z")

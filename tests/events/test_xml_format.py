@@ -180,3 +180,28 @@ def test_utf_16_with_a_byte_order_mark_is_read() -> None:
     assert read(text.encode("utf-16")).subject == "é"
     assert read(b"\xef\xbb\xbf" + text.encode()).subject == "é"
     assert read(f'<?xml version="1.0" encoding="utf-16"?>{text}'.encode("utf-16")).subject == "é"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_its_mark_is_rejected_not_misread(encoding: str) -> None:
+    with pytest.raises(Rejected):
+        read(write(EVENTS["minimal"]).decode().encode(encoding))
+
+
+def declared(label: str, name: str) -> bytes:
+    text = write(EVENTS["minimal"]).decode()
+    body = text[text.index("?>") + 2 :] if text.startswith("<?xml") else text
+    return f'<?xml version="1.0" encoding="{label}"?>{body}'.replace("minimal", name).encode()
+
+
+def test_a_body_is_what_its_declaration_says() -> None:
+    assert read(declared("US-ASCII", "plain")).id == "plain"
+    assert read(declared("utf-16", "é").decode().encode("utf-16")).id == "é"
+    for wrong in (
+        declared("UTF-16", "plain"),
+        declared("US-ASCII", "é"),
+        declared("ISO-8859-1", "plain"),
+        declared("UTF-8", "plain").decode().encode("utf-16"),
+    ):
+        with pytest.raises(Rejected):
+            read(wrong)

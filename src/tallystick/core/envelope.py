@@ -124,6 +124,9 @@ class Envelope(Struct, frozen=True, gc=False, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Envelope) and self._bytes() == other._bytes()
 
+    def __ne__(self, other: object) -> bool:  # a Struct without eq would compare identities
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self._bytes())
 

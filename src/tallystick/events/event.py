@@ -175,6 +175,9 @@ class Event(Struct, frozen=True, eq=False, gc=False):
 
         return not differences(self, other)
 
+    def __ne__(self, other: object) -> bool:  # a Struct without eq would compare identities
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.id, self.source, self.type))
 

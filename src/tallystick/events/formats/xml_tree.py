@@ -20,7 +20,12 @@ from tallystick.core.errors import Rejected
 __all__ = ["Node", "cut_out", "parse_xml"]
 
 _XML_SPACE: Final = " \t\r\n"
-_ENCODINGS: Final = ("utf-8", "utf8", "utf-16", "us-ascii")
+_LABELS: Final = {
+    "utf-8": ("utf-8", "utf8"),
+    "ascii": ("utf-8", "utf8", "us-ascii", "ascii"),
+    "utf-16": ("utf-16", "utf-16le", "utf-16be"),
+}
+"""What a body may be declared as, by what it is (XML 1.0, 4.3.3)."""
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _START_TAG: Final = re.compile(rb"<[^\s/>]+")
 
@@ -54,7 +59,8 @@ class Node:
 def parse_xml(body: bytes) -> tuple[Node, bytes]:
     """Read a document; give its root, and the UTF-8 bytes that the offsets count."""
     octets = _as_utf8(body)
-    builder = _Builder()
+    actual = "utf-16" if body.startswith(_UTF16) else "ascii" if octets.isascii() else "utf-8"
+    builder = _Builder(_LABELS[actual])
     parser = expat.ParserCreate(encoding="utf-8", namespace_separator=" ")
     parser.namespace_prefixes = True
     builder.listen_to(parser)
@@ -76,6 +82,8 @@ def _as_utf8(body: bytes) -> bytes:
         if body.startswith(_UTF16):
             return body.decode("utf-16").encode()
         body.decode()
+        if b"\0" in body:  # UTF-16 without its mark reads as UTF-8 with NULs
+            raise Rejected("a NUL is not XML", code="not_utf8", offset=body.index(b"\0"))
     except UnicodeError as error:
         start = error.start if isinstance(error, UnicodeDecodeError) else 0
         raise Rejected("not UTF-8 or UTF-16", code="not_utf8", offset=start) from None
@@ -85,7 +93,8 @@ def _as_utf8(body: bytes) -> bytes:
 class _Builder:
     """What the parser tells, put together as nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self.labels = labels
         self.root: Node | None = None
         self.open: list[Node] = []
         self.ended: Node | None = None
@@ -146,8 +155,8 @@ class _Builder:
         self.place()
 
     def declaration(self, version: str, encoding: str | None, _standalone: int) -> None:
-        if version != "1.0" or (encoding or "utf-8").lower() not in _ENCODINGS:
-            fault = f"XML {version} in {encoding} is not read"
+        if version != "1.0" or (encoding or self.labels[0]).lower() not in self.labels:
+            fault = f"XML {version} declared as {encoding} is not read: it is in {self.labels[0]}"
             raise Rejected(fault, code="bad_encoding", offset=0, hint="Use XML 1.0 in UTF-8.")
 
     def doctype(self, *_about: Any) -> None:
