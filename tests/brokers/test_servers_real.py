@@ -9,6 +9,7 @@ import signal
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -209,8 +210,9 @@ def addresses_listened_on(mark: str) -> set[str]:
     inodes = set()
     for one in find_marked(mark):
         for entry in Path(f"/proc/{one.pid}/fd").iterdir():
-            if match := re.fullmatch(r"socket:\[(\d+)\]", str(entry.readlink())):
-                inodes.add(match[1])
+            with suppress(FileNotFoundError):  # closed since it was listed: it listens no more
+                if match := re.fullmatch(r"socket:\[(\d+)\]", str(entry.readlink())):
+                    inodes.add(match[1])
     found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
