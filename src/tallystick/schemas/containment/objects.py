@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import combinations, islice, product
 from typing import Any
 
 from tallystick.schemas.containment.evaluate import conforms, in_class
@@ -29,6 +29,7 @@ Atoms = list[tuple[Any, ...]]
 _MAX_REGIONS = 64
 _MAX_NAMES = 2000
 _EXHAUST = 256
+_MOST_SHARED = 4
 _FEW = 16
 _SOURCE = Source(True, "draft-07", formats=False)
 
@@ -204,9 +205,23 @@ def _place(
         key = region.values | extra
         if not rules.ask(key, 1).values:
             continue
-        fresh = [name for name in rules.some_names(label, len(picked) + 1) if name not in picked]
-        for name in fresh[:1]:
-            yield from _place(rules, regions, rest, {**picked, name: key})
+        for shared in _shared(rules, rest):
+            names_left = rules.some_names(label | shared, len(picked) + 1)
+            for name in [name for name in names_left if name not in picked][:1]:
+                yield from _place(rules, regions, rest, {**picked, name: key})
+
+
+def _shared(rules: _Object, rest: list[Any]) -> Iterator[frozenset[Literal]]:
+    """Give what else a new name may be asked to be, so that one name serves several demands.
+
+    That matters only where the number of members is limited.
+    """
+    odd = [literal for names, literal in rest if names is None] if rules.high is not None else []
+    if len(odd) > _MOST_SHARED:
+        rules.certain = False
+    for count in range(min(len(odd), _MOST_SHARED) + 1):
+        for chosen in combinations(odd[:_MOST_SHARED], count):
+            yield frozenset(chosen)
 
 
 def _complete(
