@@ -356,3 +356,11 @@ def test_nothing_hides_behind_six_digits_of_a_second(tail: str) -> None:
 
 def test_there_is_no_hour_24() -> None:
     assert not is_timestamp("2018-04-05T24:00:00Z")
+
+
+def test_attributes_cannot_be_altered_through_the_view() -> None:
+    event = minimal(subject="s")
+    with pytest.raises(TypeError):
+        event.members["id"] = "changed"  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        event.held = {}  # type: ignore[misc]

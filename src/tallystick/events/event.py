@@ -93,11 +93,11 @@ class Event(Struct, frozen=True, eq=False, gc=False):
     def members(self) -> Mapping[str, Any]:
         """Give attributes by name, and the data under `data`, which no attribute may be called.
 
-        Core attributes are plain texts. Do not alter what you are given: an event is a value.
+        Core attributes are plain texts. The view cannot be altered: an event is a value.
         """
         if isinstance(self.held, Held):
             force_setattr(self, "held", self.held.by_name())
-        return cast("Mapping[str, Any]", self.held)
+        return MappingProxyType(self.held)
 
     @property
     def attributes(self) -> dict[str, Value]:
