@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.schemas.catalog import (
     Entry,
     load_catalog,
@@ -107,8 +107,11 @@ def _load_file(path: Path, registry: Path) -> tuple[Any, Entry]:
         root = path.parent
     inside = path.resolve().relative_to(root.resolve()).as_posix()
     manifest = json.dumps({"schemas": [{"urn": "schema", "schema": inside}]})
-    catalog = parse_catalog(manifest, lambda name: read_inside(root, name), str(path), root)
-    return self_contained(catalog, "schema"), catalog.entries["schema"]
+    try:
+        catalog = parse_catalog(manifest, lambda name: read_inside(root, name), str(path), root)
+        return self_contained(catalog, "schema"), catalog.entries["schema"]
+    except Rejected as fault:  # exit 1 is a break; a file that is no schema says nothing of that
+        raise Unavailable(str(fault), code=fault.code, hint=fault.hint) from None
 
 
 def _compare_registry(args: argparse.Namespace) -> Iterator[UrnChange]:

@@ -185,7 +185,7 @@ def _headline(finding: Finding) -> str:
 
 
 def _words(violation: Violation) -> str:
-    if violation.expected is None:
+    if violation.expected is None or violation.keyword == "json":
         return f"{violation.keyword}: {violation.message}"
     expected = violation.expected
     wanted = expected if isinstance(expected, str) else _short(expected)
