@@ -181,7 +181,7 @@ def job(schema: Any = True) -> Job:
 
 def test_a_worker_over_its_budget_is_replaced_and_the_next_job_is_done() -> None:
     async def work() -> tuple[Report, int, Report]:
-        pool = Pool(budget=0.01)
+        pool = Pool(budget=0.0)  # no answer is that quick
         await pool.open()
         try:
             late = await pool.examine(job(tower(60)))
@@ -192,7 +192,7 @@ def test_a_worker_over_its_budget_is_replaced_and_the_next_job_is_done() -> None
             await pool.close()
 
     late, timeouts, then = run(work())
-    assert "within 0.01 seconds" in late.fault
+    assert "within 0.0 seconds" in late.fault
     assert timeouts == 1
     assert then.verdict == "compatible"
 
