@@ -364,3 +364,12 @@ def test_attributes_cannot_be_altered_through_the_view() -> None:
         event.members["id"] = "changed"  # type: ignore[index]
     with pytest.raises(AttributeError):
         event.held = {}  # type: ignore[misc]
+
+
+def test_data_cannot_be_altered_through_what_was_given() -> None:
+    given = {"b": [1, {"c": 2}], "a": []}
+    event = minimal(data=given)
+    given["b"].append(3)
+    event.data["b"][1]["c"] = float("nan")
+    assert event.data == {"b": [1, {"c": 2}], "a": []}
+    assert list(event.data) == ["b", "a"]

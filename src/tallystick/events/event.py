@@ -84,6 +84,25 @@ class Held:
         raise NotImplementedError
 
 
+def _own_copy(value: Any) -> Any:
+    """Copy nested lists and dicts, however deep; everything else in JSON data is a value."""
+    if type(value) is not dict and type(value) is not list:
+        return value
+    holder: list[Any] = [None]
+    todo: list[tuple[Any, Any, Any]] = [(value, holder, 0)]
+    while todo:
+        item, into, place = todo.pop()
+        if type(item) is dict:
+            into[place] = dict.fromkeys(item)
+            todo.extend((inner, into[place], name) for name, inner in item.items())
+        elif type(item) is list:
+            into[place] = [None] * len(item)
+            todo.extend((inner, into[place], index) for index, inner in enumerate(item))
+        else:
+            into[place] = item
+    return holder[0]
+
+
 class Event(Struct, frozen=True, eq=False, gc=False):
     """One CloudEvent, made by `make` or by a format's reader, which judge what they put in."""
 
@@ -165,8 +184,8 @@ class Event(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def data(self) -> Any:
-        """Give the data, or `ABSENT`. Do not alter it: an event is a value."""
-        return self.held.get("data", ABSENT)
+        """Give the data, or `ABSENT`. A container is a copy of your own: an event is a value."""
+        return _own_copy(self.held.get("data", ABSENT))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Event):
