@@ -6,7 +6,8 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 RETRY  := tools/retry
 EXTRAS := --extra schemas --extra server --extra events --extra redis --extra rabbitmq --extra sqs \
-          --extra kafka --extra pulsar --extra artemis --extra servicebus
+          --extra kafka --extra pulsar --extra artemis --extra servicebus --extra postgresql \
+          --extra telemetry --extra capture --extra lab --extra pipeline
 
 .PHONY: prove test check lint types layers unit impostors fuzz bench clean setup
 
