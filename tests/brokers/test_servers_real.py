@@ -6,6 +6,7 @@ import base64
 import os
 import re
 import signal
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
@@ -172,15 +173,25 @@ def pulsar_write(running: Running) -> None:
 
 
 def pulsar_read(running: Running) -> bytes:
-    pulsar = load("pulsar")
     client = pulsar_client(running)
     try:
-        earliest = pulsar.InitialPosition.Earliest
-        consumer = client.subscribe("kept", "tally", initial_position=earliest)
-        body: bytes = consumer.receive(30_000).data()
+        body: bytes = pulsar_subscribe(client).receive(60_000).data()
     finally:
         client.close()
     return body
+
+
+def pulsar_subscribe(client: Any) -> Any:
+    """Subscribe, also while the broker still recovers the ledgers of the one that was killed."""
+    pulsar = load("pulsar")
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            earliest = pulsar.InitialPosition.Earliest
+            return client.subscribe("kept", "tally", initial_position=earliest)
+        except pulsar.PulsarException:
+            if time.monotonic() > deadline:
+                raise
 
 
 def get(running: Running, path: str, login: str = "", method: str = "GET") -> Any:
