@@ -69,3 +69,8 @@ def test_a_case_can_fail(case: Case) -> None:
 def test_a_folder_without_cases_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         load_official(tmp_path)
+
+
+def test_the_folder_of_one_format_is_enough() -> None:
+    leaf = load_official(OFFICIAL / "format" / "xml")
+    assert leaf == [case for case in OFFICIAL_CASES if case.name.startswith("cloudevents/xml/")]

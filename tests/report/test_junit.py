@@ -52,6 +52,11 @@ def test_both_schemas_accept_several_subjects_none_and_a_run_cut_short(
     schema.assertValid(parsed(junit([journal([])])))
 
 
+def test_a_failure_names_the_command_that_repeats_it_as_it_was_run() -> None:
+    text = junit([journal([record(Outcome.FAILED)])], ["--cases", "my suite"])
+    assert "again: tally suite run s/x/1 --subject go --cases 'my suite'" in text
+
+
 texts = st.text(st.characters(), max_size=20)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from tallystick.cli.files import read_bytes
 from tallystick.core.envelope import decode, encode
 from tallystick.core.errors import Rejected, UsageError
-from tallystick.events.event import Event
+from tallystick.events.event import CORE, Event
 from tallystick.events.extensions import (
     CONSTRAINED,
     DOCUMENTED,
@@ -74,6 +74,12 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def _extensions(arguments: argparse.Namespace) -> Extensions:
     declared = declare(*map(parse_declaration, arguments.extension))
+    for name in declared:
+        if name in CORE:
+            raise UsageError(
+                f"{name!r} is no extension: the specification gives it its type",
+                code="bad_extension_name",
+            )
     return {**_KNOWN.get(arguments.known, {}), **declared}
 
 

@@ -172,10 +172,14 @@ def _known(
 
 def _write_reports(args: argparse.Namespace, journals: list[Journal], suites: list[Suite]) -> None:
     if args.junit:
-        args.junit.write_text(junit(journals), encoding="utf-8")
+        args.junit.write_text(junit(journals, _repeat_options(args)), encoding="utf-8")
     if args.results:
         text = json.dumps(results(journals[0], suites[-1]), indent=2)
         args.results.write_text(text + "\n", encoding="utf-8")
+
+
+def _repeat_options(args: argparse.Namespace) -> list[str]:
+    return [part for name in ("cases", "known") for part in _given(args, name)]
 
 
 def _given(args: argparse.Namespace, name: str) -> list[str]:
@@ -189,6 +193,6 @@ def _print_reports(args: argparse.Namespace, journals: list[Journal]) -> None:
         summary: dict[str, Any] = summarize(journals)
         print(json.dumps(summary, indent=1))
         return
-    options = [part for name in ("cases", "known") for part in _given(args, name)]
+    options = _repeat_options(args)
     parts = [show_journal(journal, options) for journal in journals]
     print("\n".join(parts if len(parts) == 1 else [*parts, scoreboard(journals, {})]), end="")

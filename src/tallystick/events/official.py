@@ -36,12 +36,13 @@ _FILES: Final = ("valid-events", "invalid-events", "valid-batches", "invalid-bat
 
 
 def load_official(folder: Path) -> list[Case]:
-    """Load every official case in a folder."""
+    """Load every official case in a folder: the repository's, `format`, or that of one format."""
     root = folder / "format" if (folder / "format").is_dir() else folder
     cases: list[Case] = []
     for form, (suffix, load) in _LOADERS.items():
+        home = root if root.resolve().name == form else root / form
         for stem in _FILES:
-            path = root / form / f"{stem}.{suffix}"
+            path = home / f"{stem}.{suffix}"
             if path.is_file():
                 cases += load(path.read_bytes(), f"cloudevents/{form}/{stem}")
     if not cases:

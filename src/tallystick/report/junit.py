@@ -33,8 +33,8 @@ _ELEMENTS: Final = {
 }
 
 
-def junit(journals: Sequence[Journal]) -> str:
-    """Give one XML document for one or more runs."""
+def junit(journals: Sequence[Journal], options: Sequence[str] = ()) -> str:
+    """Give one XML document for one or more runs; `options` repeat a case as it was run."""
     found = [(journal, record) for journal in journals for record in journal.records]
     elements = [_element(record) for _, record in found]
     milliseconds = sum(record.verdict.milliseconds for _, record in found)
@@ -53,7 +53,7 @@ def junit(journals: Sequence[Journal]) -> str:
         root.set("timestamp", _clean(journals[0].head.time))
     _add_properties(root, journals)
     for journal, record in found:
-        _add_case(root, journal.head.subject, record)
+        _add_case(root, journal.head.subject, record, options)
     ET.indent(root)
     return "<?xml version='1.0' encoding='UTF-8'?>\n" + ET.tostring(root, "unicode") + "\n"
 
@@ -71,7 +71,7 @@ def _add_properties(root: ET.Element, journals: Sequence[Journal]) -> None:
             ET.SubElement(properties, "property", {"name": full, "value": _clean(value)})
 
 
-def _add_case(root: ET.Element, subject: str, record: Record) -> None:
+def _add_case(root: ET.Element, subject: str, record: Record, options: Sequence[str]) -> None:
     verdict = record.verdict
     section = section_of(verdict.case)
     case = ET.SubElement(
@@ -93,7 +93,7 @@ def _add_case(root: ET.Element, subject: str, record: Record) -> None:
     element = ET.SubElement(case, name, attributes)
     if name != "skipped":
         lines = [_line(difference) for difference in verdict.differences]
-        again = f"again: {repeat_command(subject, verdict.case)}"
+        again = f"again: {repeat_command(subject, verdict.case, options)}"
         element.text = _clean("\n".join([message, *lines, again]))
 
 
