@@ -29,12 +29,14 @@ from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Transport
 from tallystick.runtime.address import Link, link_to
+from tallystick.runtime.claims import Claims, SeenClaims, Transactional, open_claims
 from tallystick.runtime.dead_letter import dead_letter_queue
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.handlers import Handler, describe_handler
 from tallystick.runtime.idempotency import Seen
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.loop import Loop
+from tallystick.runtime.once import no_transaction
 from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
@@ -54,6 +56,7 @@ class App:
         self,
         url: str,
         *,
+        idempotency: str | Claims | None = None,
         seen: Seen | None = None,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_uuid,
@@ -65,7 +68,7 @@ class App:
             known = ", ".join(Settings.__dataclass_fields__)
             raise UsageError(f"unknown setting: {error}", code="setting", hint=known) from error
         self.link: Final[Link] = link_to(url)
-        self._seen: Final = seen
+        self._claims: Final = _claims(idempotency, seen, clock)
         self._clock: Final = clock
         self._new_id: Final = new_id
         self._handlers: Final[dict[str, Handler]] = {}
@@ -84,6 +87,8 @@ class App:
 
         def register(function: _F) -> _F:
             handler = describe_handler(urn, function)
+            if handler.wants_transaction and not isinstance(self._claims, Transactional):
+                raise no_transaction()
             if handler.urn in self._handlers:
                 raise UsageError(f"two handlers for {handler.urn!r}", code="handler")
             self._handlers[handler.urn] = handler
@@ -182,7 +187,9 @@ class App:
         self._stopping.set()
 
     def close(self) -> None:
-        """End the connection that publishes."""
+        """End the connection that publishes, and those of the idempotency store."""
+        if self._claims is not None:
+            self._claims.close()
         with self._lock:
             if self._publisher is not None:
                 self._publisher.close()
@@ -230,7 +237,7 @@ class App:
         transport = self.link.open()
         rules = Rules(self.link.binding, transport.capabilities, self.settings)
         execution = Execution(
-            rules, self._handlers, self._clock, self._loop.get, self._redact, self._seen
+            rules, self._handlers, self._clock, self._loop.get, self._redact, self._claims
         )
         transport.ensure([queue, self._graveyard(queue)])
         return Worker(transport, queue, execution, self._stopping), transport
@@ -262,6 +269,16 @@ def _guarded(
         failures.append(error)
     finally:
         transport.close()
+
+
+def _claims(
+    given: str | Claims | None, seen: Seen | None, clock: Callable[[], float]
+) -> Claims | None:
+    if given is not None and seen is not None:
+        raise UsageError("idempotency and seen exclude each other", code="setting")
+    if seen is not None:
+        return SeenClaims(seen)
+    return open_claims(given, clock) if isinstance(given, str) else given
 
 
 def _payload(data: Any) -> Mapping[str, Any]:

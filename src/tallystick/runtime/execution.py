@@ -13,8 +13,9 @@ from random import random
 from typing import Any
 
 from tallystick.core.transport import Delivery
+from tallystick.runtime.claims import Claims
 from tallystick.runtime.handlers import Handler, Message, Unfit, convert_payload
-from tallystick.runtime.idempotency import Seen, decide
+from tallystick.runtime.once import run_claimed, run_in_transaction
 from tallystick.runtime.reading import Reading, read
 from tallystick.runtime.settlement import (
     Failure,
@@ -22,8 +23,10 @@ from tallystick.runtime.settlement import (
     Rules,
     plan_failure,
     plan_gated,
+    plan_release,
     plan_success,
 )
+from tallystick.runtime.store_url import StoreUnavailable
 
 __all__ = ["Execution"]
 
@@ -40,7 +43,7 @@ class Execution:
     clock: Callable[[], float]
     loop: Callable[[], asyncio.AbstractEventLoop]
     redact: Callable[[str], str]
-    seen: Seen | None = None
+    claims: Claims | None = None
     chance: Callable[[], float] = random
 
     def run(self, delivery: Delivery) -> Plan:
@@ -61,19 +64,24 @@ class Execution:
         envelope = reading.envelope
         message_id = envelope.meta.id if envelope is not None and envelope.meta else None
         try:
-            if self.seen is not None and decide(self.seen, message_id) == "skip":
-                return plan_success(reading, "skipped")
-            self._call(handler, reading)
-            if self.seen is not None and message_id:
-                self.seen.remember(message_id)
+            if handler.wants_transaction:
+                verdict = run_in_transaction(
+                    self.claims, message_id, lambda lent: self._call(handler, reading, lent)
+                )
+            else:
+                verdict = run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
+        except StoreUnavailable as error:
+            return plan_release(self.rules, reading, self.redact(str(error)))
         except Exception as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
             name = f"{type(error).__module__}.{type(error).__qualname__}"
             text = self.redact(str(error) or name)
             failure = Failure("failed", text, name, final=isinstance(error, Unfit))
             return self._fail(reading, failure)
-        return plan_success(reading)
+        if verdict == "held":
+            return plan_release(self.rules, reading, "another worker holds this message")
+        return plan_success(reading, "handled" if verdict == "run" else "skipped")
 
-    def _call(self, handler: Handler, reading: Reading) -> None:
+    def _call(self, handler: Handler, reading: Reading, transaction: Any = None) -> None:
         envelope = reading.envelope
         if envelope is None:
             raise AssertionError("a message without an envelope reached a handler")
@@ -88,7 +96,8 @@ class Execution:
                 reading.headers,
             )
             arguments = (payload, message)
-        result = handler.function(*arguments)
+        named = {"transaction": transaction} if handler.wants_transaction else {}
+        result = handler.function(*arguments, **named)
         if handler.is_async:
             self._await(result)
 
