@@ -17,11 +17,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
-
-import msgspec
 
 from tallystick.core.binding import project
 from tallystick.core.envelope import Envelope, make
@@ -37,6 +34,7 @@ from tallystick.runtime.idempotency import Seen
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.loop import Loop
 from tallystick.runtime.once import no_transaction
+from tallystick.runtime.payload import read_payload
 from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
@@ -204,7 +202,7 @@ class App:
     def _make(self, urn: str, data: Any, queue: str, trace_id: str) -> Envelope:
         return make(
             urn,
-            _payload(data),
+            read_payload(data),
             now_ms=int(self._clock() * 1000),
             new_id=self._new_id,
             trace_id=trace_id,
@@ -279,15 +277,3 @@ def _claims(
     if seen is not None:
         return SeenClaims(seen)
     return open_claims(given, clock) if isinstance(given, str) else given
-
-
-def _payload(data: Any) -> Mapping[str, Any]:
-    if isinstance(data, msgspec.Struct) or is_dataclass(data):
-        data = msgspec.to_builtins(data)
-    if not isinstance(data, Mapping):
-        raise UsageError(
-            f"a payload is an object, not {type(data).__name__}",
-            code="payload",
-            hint="give a mapping, a dataclass or a msgspec struct",
-        )
-    return data

@@ -7,6 +7,7 @@ over. A connection that raised anything is closed and not used again: the databa
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,9 +18,18 @@ from typing import Any, Final, Protocol
 from tallystick.core.errors import UsageError
 from tallystick.runtime.store_url import StoreUrl, store_fault
 
-__all__ = ["Busy", "Database", "SqliteDatabase", "open_database"]
+__all__ = ["Busy", "Database", "SqliteDatabase", "open_database", "write_for"]
 
 _WAIT: Final = 10.0
+_DIALECTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "sqlite": {"now": ":now", "skip": "", "serial": "INTEGER", "bytes": "BLOB"},
+    "postgresql": {
+        "now": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
+        "skip": "FOR UPDATE SKIP LOCKED",
+        "serial": "bigserial",
+        "bytes": "bytea",
+    },
+}
 
 
 class Busy(Exception):
@@ -28,6 +38,8 @@ class Busy(Exception):
 
 class Database(Protocol):
     """One database; any thread may borrow a connection."""
+
+    kind: str
 
     @contextmanager
     def borrow(self) -> Iterator[Any]:
@@ -91,6 +103,8 @@ class Idle:
 class SqliteDatabase:
     """One file. Writers take turns; a transaction holds the file for as long as it lasts."""
 
+    kind = "sqlite"
+
     def __init__(self, url: StoreUrl, clock: Callable[[], float] = time) -> None:
         self._url: Final = url
         self._clock: Final = clock
@@ -105,7 +119,7 @@ class SqliteDatabase:
         values: Mapping[str, Any] | None = None,
     ) -> list[Any]:
         """Run one statement and give its rows."""
-        text = statement.format(now=":now", skip="", serial="INTEGER", bytes="BLOB")
+        text = write_for("sqlite", statement)
         try:
             return connection.execute(text, {**(values or {}), "now": self._clock()}).fetchall()
         except sqlite3.OperationalError as error:
@@ -150,6 +164,12 @@ class SqliteDatabase:
             )
         except sqlite3.Error as error:
             raise store_fault(self._url, error) from error
+
+
+def write_for(kind: str, statement: str) -> str:
+    """Write a statement in the dialect of one kind of database."""
+    text = statement.format(**_DIALECTS[kind])
+    return re.sub(r":(\w+)", r"%(\1)s", text) if kind == "postgresql" else text
 
 
 def ended() -> UsageError:

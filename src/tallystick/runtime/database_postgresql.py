@@ -6,17 +6,15 @@ a minute. What waits for a lock waits for a bounded time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tallystick.core.transport import missing_client
-from tallystick.runtime.database import Busy, Idle, ended
+from tallystick.runtime.database import Busy, Idle, ended, write_for
 from tallystick.runtime.store_url import StoreUrl, store_fault
 
 __all__ = ["PostgresDatabase"]
 
-_NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
 _LOCK: Final = 0x7461_6C6C_79  # 'tally'
 _DIALING: Final[dict[str, Any]] = {
     "connect_timeout": 10,
@@ -27,6 +25,8 @@ _DIALING: Final[dict[str, Any]] = {
 
 class PostgresDatabase:
     """One database on one server."""
+
+    kind = "postgresql"
 
     def __init__(self, url: StoreUrl) -> None:
         try:
@@ -43,11 +43,8 @@ class PostgresDatabase:
         self, connection: Any, statement: str, values: Mapping[str, Any] | None = None
     ) -> list[Any]:
         """Run one statement and give its rows."""
-        text = statement.format(
-            now=_NOW, skip="FOR UPDATE SKIP LOCKED", serial="bigserial", bytes="bytea"
-        )
         try:
-            cursor = connection.execute(re.sub(r":(\w+)", r"%(\1)s", text), values or {})
+            cursor = connection.execute(write_for("postgresql", statement), values or {})
             return cursor.fetchall() if cursor.description else []
         except self._driver.errors.LockNotAvailable as error:
             raise Busy(str(error)) from error
