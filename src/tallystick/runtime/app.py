@@ -14,9 +14,11 @@ publish is the broker's when it returns. The URL's secrets are in no log line an
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
 
@@ -27,12 +29,14 @@ from tallystick.core.frame import Frame
 from tallystick.core.transport import Transport
 from tallystick.runtime.address import Link, link_to
 from tallystick.runtime.claims import Claims, SeenClaims, Transactional, open_claims
+from tallystick.runtime.contracts import open_contracts, refuse_breach
 from tallystick.runtime.dead_letter import dead_letter_queue
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.handlers import Handler, describe_handler
 from tallystick.runtime.idempotency import Seen
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.loop import Loop
+from tallystick.runtime.masking import show_body
 from tallystick.runtime.once import no_transaction
 from tallystick.runtime.payload import read_payload
 from tallystick.runtime.redrive import Redriven, redrive
@@ -40,11 +44,13 @@ from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
 from tallystick.runtime.shutdown import Signals
 from tallystick.runtime.worker import Worker
+from tallystick.schemas.catalog import Catalog
 
 __all__ = ["App"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _BATCH: Final = 500
+_LOG: Final = logging.getLogger("tallystick.runtime")
 
 
 class App:
@@ -54,6 +60,7 @@ class App:
         self,
         url: str,
         *,
+        catalog: str | Path | Catalog | None = None,
         idempotency: str | Claims | None = None,
         seen: Seen | None = None,
         clock: Callable[[], float] = time.time,
@@ -66,6 +73,9 @@ class App:
             known = ", ".join(Settings.__dataclass_fields__)
             raise UsageError(f"unknown setting: {error}", code="setting", hint=known) from error
         self.link: Final[Link] = link_to(url)
+        self._contracts: Final = open_contracts(
+            catalog, self.settings.validate, self.settings.on_unknown_schema
+        )
         self._claims: Final = _claims(idempotency, seen, clock)
         self._clock: Final = clock
         self._new_id: Final = new_id
@@ -200,7 +210,7 @@ class App:
         self.close()
 
     def _make(self, urn: str, data: Any, queue: str, trace_id: str) -> Envelope:
-        return make(
+        envelope = make(
             urn,
             read_payload(data),
             now_ms=int(self._clock() * 1000),
@@ -208,6 +218,8 @@ class App:
             trace_id=trace_id,
             queue=queue,
         )
+        refuse_breach(self._contracts, envelope)
+        return envelope
 
     def _send(self, queue: str, batch: list[Envelope], options: Mapping[str, Any]) -> list[str]:
         if not batch:
@@ -229,13 +241,23 @@ class App:
                 transport.ensure([queue])
                 self._known_queues.add(queue)
             transport.send(queue, frames)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            for envelope, frame in zip(batch, frames, strict=True):
+                shown = show_body(self._contracts, envelope.urn, frame.body)
+                _LOG.debug("queue %s: published: %s", queue, shown)
         return [str(envelope.meta.id if envelope.meta else "") for envelope in batch]
 
     def _worker(self, queue: str) -> tuple[Worker, Transport]:
         transport = self.link.open()
         rules = Rules(self.link.binding, transport.capabilities, self.settings)
         execution = Execution(
-            rules, self._handlers, self._clock, self._loop.get, self._redact, self._claims
+            rules,
+            self._handlers,
+            self._clock,
+            self._loop.get,
+            self._redact,
+            self._claims,
+            self._contracts,
         )
         transport.ensure([queue, self._graveyard(queue)])
         return Worker(transport, queue, execution, self._stopping), transport

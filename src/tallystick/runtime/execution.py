@@ -6,15 +6,18 @@ Nothing here settles anything. A handler's exception is an outcome; an exception
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from random import random
-from typing import Any
+from typing import Any, Final
 
 from tallystick.core.transport import Delivery
 from tallystick.runtime.claims import Claims
+from tallystick.runtime.contracts import Contracts, find_breach
 from tallystick.runtime.handlers import Handler, Message, Unfit, convert_payload
+from tallystick.runtime.masking import mask_text, show_body
 from tallystick.runtime.once import run_claimed, run_in_transaction
 from tallystick.runtime.reading import Reading, read
 from tallystick.runtime.settlement import (
@@ -30,6 +33,8 @@ from tallystick.runtime.store_url import StoreUnavailable
 
 __all__ = ["Execution"]
 
+_LOG: Final = logging.getLogger("tallystick.runtime")
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -44,20 +49,29 @@ class Execution:
     loop: Callable[[], asyncio.AbstractEventLoop]
     redact: Callable[[str], str]
     claims: Claims | None = None
+    contracts: Contracts | None = None
     chance: Callable[[], float] = random
 
     def run(self, delivery: Delivery) -> Plan:
         """Give the plan for one delivery."""
         reading = read(self.rules.binding, delivery)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            shown = show_body(self.contracts, reading.urn, delivery.frame.body)
+            _LOG.debug("queue %s: received: %s", delivery.queue, shown)
         if reading.kind == "gated":
             return plan_gated(self.rules, reading)
         if reading.kind == "poison":
-            return self._fail(reading, Failure("poison", reading.fault))
+            return self._fail(reading, Failure("poison", reading.fault, label=reading.label))
         if reading.kind == "outdated":
             return self._fail(reading, Failure("failed", reading.fault, final=True))
         handler = self.handlers.get(reading.urn)
         if handler is None:
             return self._fail(reading, Failure("unknown_urn", f"no handler for {reading.urn!r}"))
+        data = reading.envelope.data if reading.envelope is not None else None
+        breach = find_breach(self.contracts, "handle", reading.urn, data)
+        if breach is not None:
+            failure = Failure("failed", str(breach), label=breach.note, final=True)
+            return self._fail(reading, failure)
         return self._handle(handler, reading)
 
     def _handle(self, handler: Handler, reading: Reading) -> Plan:
@@ -74,7 +88,9 @@ class Execution:
             return plan_release(self.rules, reading, self.redact(str(error)))
         except Exception as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
             name = f"{type(error).__module__}.{type(error).__qualname__}"
-            text = self.redact(str(error) or name)
+            data = envelope.data if envelope is not None else None
+            said = mask_text(self.contracts, reading.urn, data, str(error) or name)
+            text = self.redact(said)
             failure = Failure("failed", text, name, final=isinstance(error, Unfit))
             return self._fail(reading, failure)
         if verdict == "held":

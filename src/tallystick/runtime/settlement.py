@@ -8,7 +8,7 @@ byte for byte. Where the broker cannot wait, the worker holds the move back (`ho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tallystick.core import splice
@@ -62,17 +62,19 @@ class Failure:
     """Why a delivery failed; `final` when another attempt cannot help.
 
     What an exception says may hold personal data: it goes into the dead letter, never into a log.
+    A `label` is what a log line says instead of the error.
     """
 
     kind: str
-    error: str
+    error: str = field(repr=False)
     exception: str | None = None
     final: bool = False
+    label: str = ""
 
     @property
     def note(self) -> str:
         """What a log line may say."""
-        return self.exception or self.error
+        return self.exception or self.label or self.error
 
 
 def plan_success(reading: Reading, outcome: str = "handled") -> Plan:

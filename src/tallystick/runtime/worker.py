@@ -19,6 +19,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from time import monotonic
+from traceback import format_tb
 from typing import Final
 
 from tallystick.core.errors import TallystickError
@@ -124,7 +125,9 @@ class Worker:
             except TallystickError as error:
                 plan = Plan("leave", delivery, "left", note=str(error))
             except BaseException as error:
-                _LOG.exception("queue %s: a message is left to the broker", self._queue)
+                where = "".join(format_tb(error.__traceback__))  # what it says may be personal
+                text = "queue %s: a message is left to the broker: %s\n%s"
+                _LOG.error(text, self._queue, type(error).__name__, where)
                 plan = Plan("leave", delivery, "left", note=type(error).__name__)
                 self._done.put((id(delivery), plan))
                 if not isinstance(error, Exception):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -25,11 +26,13 @@ import msgspec
 from tallystick.core.envelope import encode, make
 from tallystick.core.errors import UsageError
 from tallystick.core.names import DEFAULT_QUEUE
+from tallystick.runtime.contracts import open_contracts, refuse_breach
 from tallystick.runtime.database import Database, open_database, write_for
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.outbox import rows
 from tallystick.runtime.payload import read_payload
 from tallystick.runtime.store_url import StoreUrl, read_store_url
+from tallystick.schemas.catalog import Catalog
 
 __all__ = ["Outbox", "Status"]
 
@@ -54,6 +57,8 @@ class Outbox:
         self,
         url: str,
         *,
+        catalog: str | Path | Catalog | None = None,
+        on_unknown_schema: str = "allow",
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_uuid,
     ) -> None:
@@ -61,6 +66,7 @@ class Outbox:
         self.database: Final[Database] = open_database(self.url, clock)
         self.clock: Final = clock
         self._new_id: Final = new_id
+        self._contracts: Final = open_contracts(catalog, None, on_unknown_schema)
         self._insert: Final = write_for(self.url.kind, rows.INSERT)
 
     def __repr__(self) -> str:
@@ -102,6 +108,7 @@ class Outbox:
             trace_id=trace_id,
             queue=queue,
         )
+        refuse_breach(self._contracts, envelope)
         message_id = str(envelope.meta.id if envelope.meta else "")
         options = rows.Options(dict(headers or {}), key, group, delay)
         values = {

@@ -224,7 +224,8 @@ class Relay:
         )
 
     def _park(self, connection: Any, row: rows.Row, queue: str, error: Exception) -> None:
-        _LOG.warning("outbox: queue %s: message %s cannot be sent: %s", queue, row.id, error)
+        code = error.code if isinstance(error, TallystickError) else type(error).__name__
+        _LOG.warning("outbox: queue %s: message %s cannot be sent (%s)", queue, row.id, code)
         values = {"position": row.position, "error": str(error)}
         self._database.run(connection, rows.PARK, values)
 

@@ -7,7 +7,7 @@ it: locked for as long as its transaction is open on PostgreSQL, leased until a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -38,8 +38,8 @@ class Row:
 
     position: int
     id: str
-    body: bytes
-    options: str
+    body: bytes = field(repr=False)
+    options: str = field(repr=False)
     created: float
     tries: int
     wait: float
