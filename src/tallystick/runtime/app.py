@@ -18,13 +18,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
 
 from tallystick.core.binding import project
 from tallystick.core.envelope import Envelope, make
-from tallystick.core.errors import UsageError
+from tallystick.core.errors import TallystickError, UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Transport
 from tallystick.runtime.address import Link, link_to
@@ -43,6 +44,7 @@ from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
 from tallystick.runtime.shutdown import Signals
+from tallystick.runtime.telemetry import Telemetry, open_probe
 from tallystick.runtime.worker import Worker
 from tallystick.schemas.catalog import Catalog
 
@@ -63,6 +65,7 @@ class App:
         catalog: str | Path | Catalog | None = None,
         idempotency: str | Claims | None = None,
         seen: Seen | None = None,
+        telemetry: bool | Telemetry = False,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_uuid,
         **settings: Any,
@@ -73,6 +76,7 @@ class App:
             known = ", ".join(Settings.__dataclass_fields__)
             raise UsageError(f"unknown setting: {error}", code="setting", hint=known) from error
         self.link: Final[Link] = link_to(url)
+        self._probe: Final = open_probe(telemetry, self.link)
         self._contracts: Final = open_contracts(
             catalog, self.settings.validate, self.settings.on_unknown_schema
         )
@@ -118,26 +122,21 @@ class App:
     ) -> str:
         """Publish one message and give its id; it is the broker's when this returns."""
         queue = queue or self.settings.queue
-        envelope = self._make(urn, data, queue, trace_id)
         options: dict[str, Any] = {"headers": headers or {}, "key": key}
         if group:
             options["group"] = group
         if delay is not None:
             options |= {"delay": delay, "now": self._clock()}
-        self._send(queue, [envelope], options)
-        return str(envelope.meta.id if envelope.meta else "")
+        return self._publish(queue, [(urn, data)], options, trace_id)[0]
 
     def publish_all(self, messages: Iterable[tuple[str, Any]], *, queue: str = "") -> list[str]:
         """Publish many messages, `(urn, data)` each, in order and in batches; give their ids."""
         queue = queue or self.settings.queue
         ids: list[str] = []
-        batch: list[Envelope] = []
-        for urn, data in messages:
-            batch.append(self._make(urn, data, queue, ""))
-            if len(batch) == _BATCH:
-                ids += self._send(queue, batch, {})
-                batch = []
-        return ids + self._send(queue, batch, {})
+        rest = iter(messages)
+        while batch := list(islice(rest, _BATCH)):
+            ids += self._publish(queue, batch, {})
+        return ids
 
     def run(
         self,
@@ -209,6 +208,33 @@ class App:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _publish(
+        self,
+        queue: str,
+        messages: Sequence[tuple[str, Any]],
+        options: Mapping[str, Any],
+        trace_id: str = "",
+    ) -> list[str]:
+        probe = self._probe
+        if probe is None:
+            return self._send(queue, self._make_all(messages, queue, trace_id), options)
+        with probe.publishing(queue) as sending:
+            batch = self._make_all(messages, queue, trace_id or sending.trace_id)
+            headers = {**sending.headers, **options.get("headers", {})}
+            sending.describe(batch)
+            try:
+                ids = self._send(queue, batch, {**options, "headers": headers})
+            except TallystickError as error:
+                probe.sent(queue, len(batch), error)
+                raise
+            probe.sent(queue, len(batch))
+        return ids
+
+    def _make_all(
+        self, messages: Sequence[tuple[str, Any]], queue: str, trace_id: str
+    ) -> list[Envelope]:
+        return [self._make(urn, data, queue, trace_id) for urn, data in messages]
+
     def _make(self, urn: str, data: Any, queue: str, trace_id: str) -> Envelope:
         envelope = make(
             urn,
@@ -222,8 +248,6 @@ class App:
         return envelope
 
     def _send(self, queue: str, batch: list[Envelope], options: Mapping[str, Any]) -> list[str]:
-        if not batch:
-            return []
         with self._lock:
             if self._publisher is None:
                 self._publisher = self.link.open()
@@ -258,6 +282,7 @@ class App:
             self._redact,
             self._claims,
             self._contracts,
+            self._probe,
         )
         transport.ensure([queue, self._graveyard(queue)])
         return Worker(transport, queue, execution, self._stopping), transport

@@ -30,6 +30,7 @@ from tallystick.runtime.settlement import (
     plan_success,
 )
 from tallystick.runtime.store_url import StoreUnavailable
+from tallystick.runtime.telemetry import Probe
 
 __all__ = ["Execution"]
 
@@ -50,6 +51,7 @@ class Execution:
     redact: Callable[[str], str]
     claims: Claims | None = None
     contracts: Contracts | None = None
+    probe: Probe | None = None
     chance: Callable[[], float] = random
 
     def run(self, delivery: Delivery) -> Plan:
@@ -113,6 +115,13 @@ class Execution:
             )
             arguments = (payload, message)
         named = {"transaction": transaction} if handler.wants_transaction else {}
+        if self.probe is None:
+            self._run(handler, arguments, named)
+        else:
+            with self.probe.processing(reading):
+                self._run(handler, arguments, named)
+
+    def _run(self, handler: Handler, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         result = handler.function(*arguments, **named)
         if handler.is_async:
             self._await(result)
@@ -122,4 +131,6 @@ class Execution:
         future.result()
 
     def _fail(self, reading: Reading, failure: Failure) -> Plan:
+        if self.probe is not None:
+            self.probe.failed(reading.delivery.queue, failure.kind, failure.exception)
         return plan_failure(self.rules, reading, failure, now=self.clock(), chance=self.chance())

@@ -10,7 +10,8 @@
 `add` writes the message's canonical bytes into a table beside your data; what is rolled back was
 never there. A relay (`tallystick.runtime.outbox.relay`) publishes the rows, in the order in which
 they were added to a queue, and marks them after the broker confirmed: a crash doubles a message and
-never loses one. Two transactions that are open at the same time have no order.
+never loses one. Two transactions that are open at the same time have no order. With `telemetry` the
+current trace goes with the message.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.outbox import rows
 from tallystick.runtime.payload import read_payload
 from tallystick.runtime.store_url import StoreUrl, read_store_url
+from tallystick.runtime.telemetry import Sending, current_trace
 from tallystick.schemas.catalog import Catalog
 
 __all__ = ["Outbox", "Status"]
@@ -59,6 +61,7 @@ class Outbox:
         *,
         catalog: str | Path | Catalog | None = None,
         on_unknown_schema: str = "allow",
+        telemetry: bool = False,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_uuid,
     ) -> None:
@@ -67,6 +70,7 @@ class Outbox:
         self.clock: Final = clock
         self._new_id: Final = new_id
         self._contracts: Final = open_contracts(catalog, None, on_unknown_schema)
+        self._traced: Final = telemetry
         self._insert: Final = write_for(self.url.kind, rows.INSERT)
 
     def __repr__(self) -> str:
@@ -99,18 +103,19 @@ class Outbox:
                 code="connection",
                 hint="give the connection on which your own transaction is open",
             )
+        sending = current_trace() if self._traced else Sending()
         now = self.clock()
         envelope = make(
             urn,
             read_payload(data),
             now_ms=int(now * 1000),
             new_id=self._new_id,
-            trace_id=trace_id,
+            trace_id=trace_id or sending.trace_id,
             queue=queue,
         )
         refuse_breach(self._contracts, envelope)
         message_id = str(envelope.meta.id if envelope.meta else "")
-        options = rows.Options(dict(headers or {}), key, group, delay)
+        options = rows.Options({**sending.headers, **(headers or {})}, key, group, delay)
         values = {
             "id": message_id,
             "queue": queue,

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tallystick.core.binding import project
+from tallystick.core.binding import headers_of, project
 from tallystick.core.envelope import decode
 from tallystick.core.errors import Refused, Rejected, TallystickError, Unavailable, UsageError
 from tallystick.core.frame import Frame
@@ -31,6 +31,7 @@ from tallystick.runtime.address import Link, link_to
 from tallystick.runtime.database import Busy
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.outbox import Outbox, rows
+from tallystick.runtime.telemetry import Probe, Telemetry, open_probe
 
 __all__ = ["Relay", "Relayed", "Terms", "relay"]
 
@@ -69,10 +70,12 @@ def relay(
     idle: float | None = None,
     stopping: Event | None = None,
     terms: Terms | None = None,
+    telemetry: bool | Telemetry = False,
 ) -> Relayed:
     """Publish an outbox's rows until stopped, or until none came for `idle` seconds."""
     outbox = Outbox(store)
-    worker = Relay(outbox, link_to(broker), terms or Terms())
+    link = link_to(broker)
+    worker = Relay(outbox, link, terms or Terms(), open_probe(telemetry, link))
     try:
         return worker.run(stopping or Event(), idle=idle)
     finally:
@@ -83,11 +86,14 @@ def relay(
 class Relay:
     """One connection to a broker, and an outbox."""
 
-    def __init__(self, outbox: Outbox, link: Link, terms: Terms) -> None:
+    def __init__(
+        self, outbox: Outbox, link: Link, terms: Terms, probe: Probe | None = None
+    ) -> None:
         self._outbox: Final = outbox
         self._database: Final = outbox.database
         self._link: Final = link
         self._terms: Final = terms
+        self._probe: Final = probe
         self._token: Final = new_uuid()
         self._transport: Transport | None = None
         self._ensured: Final[set[str]] = set()
@@ -175,7 +181,7 @@ class Relay:
             transport.ensure([queue])
             self._ensured.add(queue)
         try:
-            transport.send(queue, [frame for _, frame in frames])
+            self._send(transport, queue, [frame for _, frame in frames])
         except Unavailable as error:
             _LOG.info("outbox: queue %s: a batch failed, its rows go one by one: %s", queue, error)
             return self._one_by_one(connection, transport, queue, frames) + Relayed(0, faulty)
@@ -192,7 +198,7 @@ class Relay:
         done = Relayed()
         for row, frame in frames:
             try:
-                transport.send(queue, [frame])
+                self._send(transport, queue, [frame])
             except Unavailable as error:
                 self._check_broker(queue)
                 if row.tries + 1 < self._terms.tries:
@@ -206,6 +212,15 @@ class Relay:
             self._database.run(connection, rows.mark_sent([row.position]))
             done = replace(done, sent=done.sent + 1)
         return done
+
+    def _send(self, transport: Transport, queue: str, frames: list[Frame]) -> None:
+        if self._probe is None:
+            transport.send(queue, frames)
+            return
+        headers = [headers_of(self._link.binding, frame.sections) for frame in frames]
+        with self._probe.publishing(queue, headers):
+            transport.send(queue, frames)
+        self._probe.sent(queue, len(frames))
 
     def _frame(self, transport: Transport, row: rows.Row, queue: str) -> Frame:
         given = msgspec.json.decode(row.options, type=rows.Options)
