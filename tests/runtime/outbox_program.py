@@ -10,11 +10,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import closing
+from threading import Event
 from typing import Any
 
 from tallystick.brokers.redis.transport import RedisTransport
-from tallystick.runtime.outbox import rows
+from tallystick.runtime.outbox import Outbox, rows
 from tallystick.runtime.outbox.relay import Terms, relay
+
+
+class Drained(Event):
+    """An event that is set when nothing waits any more."""
+
+    def is_set(self) -> bool:
+        with closing(Outbox(sys.argv[1])) as outbox:
+            return outbox.status().pending == 0
 
 
 def die(*_: Any) -> Any:
@@ -43,4 +53,4 @@ if __name__ == "__main__":
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    relay(store, broker, idle=0.2, terms=Terms(batch=20, poll=0.01, lease=2))
+    relay(store, broker, stopping=Drained(), terms=Terms(batch=20, poll=0.01, lease=2))

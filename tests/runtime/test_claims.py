@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from tallystick import App
@@ -223,6 +224,46 @@ def test_a_handler_may_not_end_the_transaction(kind: str, store_url: StoreUrl) -
         with pytest.raises(UsageError) as caught:
             run_in_transaction(claims, "a", lambda connection: connection.rollback())
         assert caught.value.code == "transaction"
+        assert claims.claim("a").verdict == "run"
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_rule_of_the_data_that_is_broken_at_the_commit_is_the_handler_s_failure(
+    kind: str, store_url: StoreUrl
+) -> None:
+    with opened(store_url(kind)) as claims:
+        assert isinstance(claims, SqlClaims)
+        effects = table(claims)
+        rule = f"CREATE TABLE {effects}_child (id integer REFERENCES {effects} (id) {{}})"
+        with claims._database.borrow() as connection:
+            claims._database.run(connection, f"CREATE UNIQUE INDEX {effects}_id ON {effects} (id)")
+            claims._database.run(connection, rule.format("DEFERRABLE INITIALLY DEFERRED"))
+
+        def orphan(connection: Any) -> None:
+            connection.execute(f"INSERT INTO {effects}_child VALUES (1)")
+
+        if kind == "sqlite":
+            with claims._database.borrow() as connection:
+                connection.execute("PRAGMA foreign_keys = ON")
+        with pytest.raises(Exception, match=r"(?i)foreign key") as caught:
+            run_in_transaction(claims, "a", orphan)
+        assert not isinstance(caught.value, StoreUnavailable)
+        assert claims.claim("a").verdict == "run"
+
+
+def test_a_database_that_was_restarted_costs_one_call(
+    store_url: StoreUrl, broker_url: Callable[[str], str]
+) -> None:
+    with opened(store_url("postgresql")) as claims:
+        assert isinstance(claims, SqlClaims)
+        borrow = claims._database.borrow
+        with borrow() as one, borrow() as two, borrow() as three:
+            stale = [lent.info.backend_pid for lent in (one, two, three)]
+        with psycopg.connect(broker_url("postgresql"), autocommit=True) as killer:
+            for process in stale:
+                killer.execute("SELECT pg_terminate_backend(%s)", [process])
+        with pytest.raises(StoreUnavailable):
+            claims.claim("a")
         assert claims.claim("a").verdict == "run"
 
 

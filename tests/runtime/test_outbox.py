@@ -317,6 +317,55 @@ def test_an_outbox_takes_the_connection_of_its_own_database(tmp_path: Path) -> N
             Outbox(url)
 
 
+def test_an_open_transaction_of_yours_stops_nobody_from_looking(store: str) -> None:
+    with opened(store) as outbox, closing(connect(store)) as connection:
+        outbox.add(connection, URN, {})
+        with closing(Outbox(store)) as other:
+            other.create()
+            assert other.status().pending == 0
+        connection.rollback()
+
+
+def test_a_message_is_not_added_outside_a_transaction(store: str) -> None:
+    with opened(store) as outbox, closing(connect(store)) as connection:
+        if store.startswith("sqlite"):
+            connection.isolation_level = None
+        else:
+            connection.autocommit = True
+        with pytest.raises(UsageError) as caught:
+            outbox.add(connection, URN, {})
+        assert caught.value.code == "autocommit"
+        connection.execute("BEGIN")
+        outbox.add(connection, URN, {})
+        connection.execute("COMMIT")
+        assert outbox.status().pending == 1
+
+
+def test_a_broker_that_is_away_at_the_start_is_said_and_later_waited_for(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tallystick.runtime.outbox.relay._PAUSES", (0.001,))
+    moments = iter([True, False, False])
+    here = [False]
+
+    def send(*_: Any) -> None:
+        here[0] = next(moments, True)
+        answer()
+
+    def answer() -> None:
+        if not here[0]:
+            away()
+
+    with opened(store) as outbox:
+        add(outbox, store, 3)
+        worker = Relay(outbox, fake_link(send, answer), Terms(batch=1, poll=0.001))
+        with pytest.raises(Unavailable):
+            worker.run(Event())
+        here[0] = True
+        assert worker.run(drained(outbox)) == Relayed(3, 0)
+        assert next(moments, None) is None, "it went away in between"
+
+
 def test_the_command_relays_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = f"sqlite:///{tmp_path}/orders.db"
     assert main(["outbox", "create", "--store", store]) == 0

@@ -49,6 +49,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="where to publish; default: $TALLYSTICK_BROKER",
     )
     relayed.add_argument("--idle", type=float, help="end when nothing came for so many seconds")
+    relayed.add_argument("--telemetry", action="store_true", help="OpenTelemetry, as set up here")
     defaults = Terms()
     for name, kind, what in (
         ("batch", int, "messages at once"),
@@ -77,7 +78,14 @@ def _relay(args: argparse.Namespace) -> int:
     terms = Terms(args.batch, args.poll, args.lease, args.tries, args.keep)
     stopping = Event()
     with Signals(stopping, enabled=True):
-        done = relay(args.store, args.broker, idle=args.idle, stopping=stopping, terms=terms)
+        done = relay(
+            args.store,
+            args.broker,
+            idle=args.idle,
+            stopping=stopping,
+            terms=terms,
+            telemetry=args.telemetry,
+        )
     print(json.dumps(asdict(done)) if args.json else f"{done.sent} sent, {done.faulty} faulty")
     return int(done.faulty > 0)
 

@@ -16,7 +16,7 @@ from time import time
 from typing import Any, Final, Protocol
 
 from tallystick.core.errors import UsageError
-from tallystick.runtime.store_url import StoreUrl, store_fault
+from tallystick.runtime.store_url import StoreUnavailable, StoreUrl, store_fault
 
 __all__ = ["Busy", "Database", "SqliteDatabase", "open_database", "write_for"]
 
@@ -50,8 +50,8 @@ class Database(Protocol):
     ) -> list[Any]:
         """Run one statement and give its rows; raise `Busy` or `StoreUnavailable`."""
 
-    def create(self, connection: Any, statements: Sequence[str]) -> None:
-        """Make tables that are not there yet, one process at a time."""
+    def create(self, connection: Any, table: str, statements: Sequence[str]) -> None:
+        """Make a table and what belongs to it, unless it is there; one process at a time."""
 
     def begin(self, connection: Any, wait: float = _WAIT) -> None:
         """Open a transaction; it waits for others at most so long."""
@@ -60,7 +60,7 @@ class Database(Protocol):
         """End the short wait that `begin` was given."""
 
     def commit(self, connection: Any) -> None:
-        """Commit; raise if the transaction is not open, or broken, any more."""
+        """Commit; raise if it is not open any more, or what it holds breaks a rule of the data."""
 
     def rollback(self, connection: Any) -> None:
         """Undo."""
@@ -76,26 +76,33 @@ class Idle:
         self._connect: Final = connect
         self._lock: Final = Lock()
         self._kept: list[Any] = []
+        self._closed = 0
 
     @contextmanager
     def borrow(self) -> Iterator[Any]:
-        """Lend one; after any exception it is closed."""
+        """Lend one; after any exception it is closed, and after a fault of the store so are all."""
         with self._lock:
-            connection = self._kept.pop() if self._kept else None
+            connection, closed = self._kept.pop() if self._kept else None, self._closed
         if connection is None:
             connection = self._connect()
         try:
             yield connection
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, StoreUnavailable):
+                self.close()
             raise
         with self._lock:
-            self._kept.append(connection)
+            if closed == self._closed:
+                self._kept.append(connection)
+                return
+        connection.close()
 
     def close(self) -> None:
-        """Close all that are not lent."""
+        """Close all: those that are lent when they come back."""
         with self._lock:
             kept, self._kept = self._kept, []
+            self._closed += 1
         for connection in kept:
             connection.close()
 
@@ -129,8 +136,10 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise store_fault(self._url, error) from error
 
-    def create(self, connection: sqlite3.Connection, statements: Sequence[str]) -> None:
-        """Make tables that are not there yet."""
+    def create(self, connection: sqlite3.Connection, table: str, statements: Sequence[str]) -> None:
+        """Make a table and what belongs to it, unless it is there."""
+        if self.run(connection, "SELECT 1 FROM sqlite_master WHERE name = :name", {"name": table}):
+            return
         self.begin(connection)
         for statement in statements:
             self.run(connection, statement)
@@ -149,7 +158,10 @@ class SqliteDatabase:
         """Commit what is open."""
         if not connection.in_transaction:
             raise ended()
-        self.run(connection, "COMMIT")
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise store_fault(self._url, error) from error
 
     def rollback(self, connection: sqlite3.Connection) -> None:
         """Undo what is open, if anything is."""

@@ -51,8 +51,13 @@ class PostgresDatabase:
         except self._driver.Error as error:
             raise store_fault(self._url, error) from error
 
-    def create(self, connection: Any, statements: Sequence[str]) -> None:
-        """Make tables that are not there yet: two that do so at once would clash."""
+    def create(self, connection: Any, table: str, statements: Sequence[str]) -> None:
+        """Make a table and what belongs to it: two that do so at once would clash.
+
+        One that is there is not touched: its indexes could not be made while others write.
+        """
+        if self.run(connection, "SELECT to_regclass(:name)", {"name": table})[0][0] is not None:
+            return
         self.begin(connection)
         self.run(connection, f"SELECT pg_advisory_xact_lock({_LOCK})")
         for statement in statements:
@@ -72,7 +77,10 @@ class PostgresDatabase:
         """Commit what is open; a transaction in error would silently be rolled back."""
         if connection.info.transaction_status != self._driver.pq.TransactionStatus.INTRANS:
             raise ended()
-        self.run(connection, "COMMIT")
+        try:
+            connection.execute("COMMIT")
+        except (self._driver.OperationalError, self._driver.InterfaceError) as error:
+            raise store_fault(self._url, error) from error
 
     def rollback(self, connection: Any) -> None:
         """Undo what is open."""

@@ -18,6 +18,7 @@ from tallystick.runtime.store_url import StoreUnavailable, StoreUrl
 
 __all__ = ["SqlClaims", "open_store"]
 
+_TABLE: Final = "tallystick_claims"
 _CREATE: Final = (
     """CREATE TABLE IF NOT EXISTS tallystick_claims (
     scope text NOT NULL, id text NOT NULL, token text NOT NULL, done smallint NOT NULL,
@@ -143,7 +144,7 @@ class SqlClaims:
         try:
             with self._database.borrow() as connection:
                 if not self._created:
-                    self._database.create(connection, _CREATE)
+                    self._database.create(connection, _TABLE, _CREATE)
                     self._created = True
                 yield connection
         except Busy as error:

@@ -79,7 +79,7 @@ class Outbox:
     def create(self) -> None:
         """Make the tables, unless they are there."""
         with self.database.borrow() as connection:
-            self.database.create(connection, rows.CREATE)
+            self.database.create(connection, rows.TABLE, rows.CREATE)
 
     def add(
         self,
@@ -102,6 +102,12 @@ class Outbox:
                 f"this outbox takes a {_DRIVERS[self.url.kind]}, not a {name}",
                 code="connection",
                 hint="give the connection on which your own transaction is open",
+            )
+        if not _in_transaction(connection, self.url.kind):
+            raise UsageError(
+                "no transaction is open, and this connection commits every statement by itself",
+                code="autocommit",
+                hint="add the message in the transaction that it belongs to",
             )
         sending = current_trace() if self._traced else Sending()
         now = self.clock()
@@ -129,7 +135,7 @@ class Outbox:
     def status(self, *, faults: int = 10) -> Status:
         """Count the rows, and show some of those that cannot be sent."""
         with self.database.borrow() as connection:
-            self.database.create(connection, rows.CREATE)
+            self.database.create(connection, rows.TABLE, rows.CREATE)
             counted = dict(self.database.run(connection, rows.COUNT))
             oldest = self.database.run(connection, rows.OLDEST)[0][0]
             shown = self.database.run(connection, rows.FAULTS, {"most": faults})
@@ -144,12 +150,19 @@ class Outbox:
     def retry_faulty(self) -> int:
         """Let every row that could not be sent be tried again; give how many."""
         with self.database.borrow() as connection:
-            self.database.create(connection, rows.CREATE)
+            self.database.create(connection, rows.TABLE, rows.CREATE)
             return len(self.database.run(connection, rows.RETRY))
 
     def close(self) -> None:
         """End this outbox's own connections."""
         self.database.close()
+
+
+def _in_transaction(connection: Any, kind: str) -> bool:
+    """Say whether what is added now waits for a commit."""
+    if kind == "sqlite":
+        return connection.isolation_level is not None or connection.in_transaction
+    return not connection.autocommit or bool(connection.info.transaction_status)
 
 
 def _connection_type(kind: str) -> type[Any]:

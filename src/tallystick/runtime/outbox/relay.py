@@ -99,19 +99,24 @@ class Relay:
         self._ensured: Final[set[str]] = set()
 
     def run(self, stopping: Event, *, idle: float | None = None) -> Relayed:
-        """Publish until stopped, or idle for so long; what is away is waited for."""
+        """Publish until stopped, or idle for so long.
+
+        What is away at the start is said; what goes away later is waited for, for `idle` seconds.
+        """
         self._outbox.create()
-        total, last, failures = Relayed(), monotonic(), 0
+        total, last, failures, works = Relayed(), monotonic(), 0, False
         while not stopping.is_set():
             try:
                 done = self.step()
-            except (Unavailable, Busy) as error:
+            except (TallystickError, Busy) as error:
+                if not works or (idle is not None and monotonic() - last >= idle):
+                    raise
                 if not failures:
                     _LOG.warning("outbox: %s; trying again", error)
                 stopping.wait(_PAUSES[min(failures, len(_PAUSES) - 1)])
                 failures += 1
                 continue
-            failures = 0
+            failures, works = 0, True
             total += done
             if done != Relayed():
                 last = monotonic()

@@ -14,8 +14,8 @@ import msgspec
 
 __all__ = [
     "COUNT", "CREATE", "FAULTS", "FAULTY", "INSERT", "LEASE", "LOCK", "NEXT", "OLDEST",
-    "PARK", "PENDING", "PUT_OFF", "QUEUES", "RELEASE", "RETRY", "SEEN", "SENT", "SWEEP", "Fault",
-    "Options", "Row", "mark_sent",
+    "PARK", "PENDING", "PUT_OFF", "QUEUES", "RELEASE", "RETRY", "SEEN", "SENT", "SWEEP", "TABLE",
+    "Fault", "Options", "Row", "mark_sent",
 ]  # fmt: skip
 
 PENDING: Final = 0
@@ -55,6 +55,7 @@ class Fault:
     error: str
 
 
+TABLE: Final = "tallystick_outbox"
 CREATE: Final = (
     """CREATE TABLE IF NOT EXISTS tallystick_outbox (
     position {serial} PRIMARY KEY, id text NOT NULL, queue text NOT NULL, body {bytes} NOT NULL,
