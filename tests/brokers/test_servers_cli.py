@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from tallystick.brokers import servers
-from tallystick.brokers.servers import NAMES
+from tallystick.brokers.servers import NAMES, STORES
 from tallystick.brokers.servers.places import Place, cache_folder
 from tallystick.brokers.servers.ports import choose_ports
 from tallystick.brokers.servers.process import find_marked, identify
@@ -47,6 +47,7 @@ def test_list_names_every_broker(capsys: pytest.CaptureFixture[str]) -> None:
     code, found = tally(capsys, "broker", "list")
     assert code == 0
     assert tuple(row["name"] for row in found["brokers"]) == NAMES
+    assert tuple(row["name"] for row in found["brokers"] if row["kind"] == "store") == STORES
     assert main(["broker", "list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(NAMES)
 
@@ -149,7 +150,7 @@ def test_a_broker_that_will_not_stop_in_time_exits_with_one(state: Path) -> None
     assert script(state, "stop") == 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in STORES])
 def test_every_broker_has_its_scripts(name: str) -> None:
     for verb in ("start", "stop"):
         script = INTEROP / name / "broker" / verb

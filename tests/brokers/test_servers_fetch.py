@@ -14,7 +14,7 @@ import pytest
 from tallystick.brokers.servers import NAMES, Talk, find_server
 from tallystick.brokers.servers.download import fetch, install_folder, is_fetched
 from tallystick.brokers.servers.pins import Pin, read_pins, verify
-from tallystick.brokers.servers.recipe import Archive, Debian, Here, Jars, Probe, Server
+from tallystick.brokers.servers.recipe import Archive, Bundle, Debian, Here, Jars, Probe, Server
 from tallystick.core.errors import Unavailable
 
 BODY: Final = b"a jar of jam"
@@ -216,6 +216,9 @@ def test_everything_that_is_fetched_is_pinned(name: str) -> None:
         case Jars(artifacts):
             wanted = {f"{text.split(':')[1]}-{text.split(':')[2]}.jar" for text in artifacts}
             assert wanted <= {pin.file for pin in pins}
+        case Bundle(artifact, _):
+            _, named, version = artifact.split(":")
+            assert [pin.file for pin in pins] == [f"{named}-{version}.jar"]
         case Archive(artifact, _):
             _, named, version, kind, classifier = artifact.split(":")
             assert [pin.file for pin in pins] == [f"{named}-{version}-{classifier}.{kind}"]

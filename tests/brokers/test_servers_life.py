@@ -237,6 +237,36 @@ def test_data_of_before_must_be_read_in_silence(tmp_path: Path) -> None:
     assert launch._says(server, place, 60.0)
 
 
+def test_a_program_that_refuses_root_is_run_as_nobody_by_root_and_by_others_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, wary = Place(tmp_path), replace(FAKE, refuses_root=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert launch._command(wary, place, ("$data/run",), {"data": "/d"}) == ["/d/run"]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    first = launch._command(wary, place, ("$data/run",), {"data": "/d"})
+    assert (first[0], first[-1]) == ("setpriv", "/d/run")
+    assert launch._command(FAKE, place, ("$data/run",), {"data": "/d"}) == ["/d/run"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable) as caught:
+        launch._command(wary, place, ("$data/run",), {"data": "/d"})
+    assert caught.value.code == "no_setpriv"
+
+
+def test_a_program_is_asked_to_end_by_the_signal_it_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parting = ANSWER.replace(
+        "while True", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True"
+    )
+    command = ("$python", "-S", "-c", parting, *FAKE.command[4:])
+    wary = replace(FAKE, command=command, farewell=signal.SIGINT, tidies=True)
+    serve(monkeypatch, wary)
+    up("fake", home=tmp_path)
+    assert down("fake", home=tmp_path)
+    assert life._parting(wary) == life.LIMIT
+
+
 def test_what_is_half_started_ends_with_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,6 +205,18 @@ def get(running: Running, path: str, login: str = "", method: str = "GET") -> An
     return urllib.request.urlopen(request, timeout=30)
 
 
+def postgresql_write(running: Running) -> None:
+    with load("psycopg").connect(running.url) as connection:
+        connection.execute("CREATE TABLE kept (body bytea)")
+        connection.execute("INSERT INTO kept VALUES (%s)", [BODY])
+
+
+def postgresql_read(running: Running) -> bytes:
+    with load("psycopg").connect(running.url) as connection:
+        body: bytes = connection.execute("SELECT body FROM kept").fetchone()[0]
+    return body
+
+
 CLIENTS: Final[dict[str, Client]] = {
     "redis": (redis_write, redis_read),
     "rabbitmq": (rabbitmq_write, rabbitmq_read),
@@ -213,6 +225,7 @@ CLIENTS: Final[dict[str, Client]] = {
     "sqs": (sqs_write, sqs_read),
     "artemis": (amqp_write, amqp_read),
     "qpid": (qpid_write, amqp_read),
+    "postgresql": (postgresql_write, postgresql_read),
 }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tallystick.brokers.servers import (
     LIMIT,
     NAMES,
+    STORES,
     Running,
     Status,
     Talk,
@@ -78,6 +79,7 @@ def _about(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "title": server.title,
+        "kind": "store" if name in STORES else "broker",
         "version": server.version,
         "fetched": is_fetched(server),
         "state": status(name).state,

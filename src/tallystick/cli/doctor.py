@@ -209,5 +209,7 @@ CHECKS: Final = (
     _extra("pulsar", "pulsar"),
     _extra("confluent_kafka", "kafka"),
     _extra("proton", "artemis"),
+    _extra("psycopg", "postgresql"),
+    _extra("opentelemetry.sdk", "telemetry"),
 )  # fmt: skip
 """Every thing Tallystick may use, in the order of their weight."""

@@ -130,6 +130,9 @@ class Envelope(Struct, frozen=True, gc=False, eq=False):
     def __hash__(self) -> int:
         return hash(self._bytes())
 
+    def __repr__(self) -> str:  # the payload may hold personal data
+        return f"Envelope({self.urn!r}, id={self.meta.id if self.meta else None!r})"
+
     def _bytes(self) -> bytes:
         """Give what makes it what it is: the bytes it came from, or those it is written as."""
         return self.body or encode(self)

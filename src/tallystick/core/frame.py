@@ -17,9 +17,12 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One native message: the exact body, and the native fields beside it."""
+    """One native message: the exact body, and the native fields beside it.
 
-    body: bytes
+    A repr does not show the body: it may hold personal data.
+    """
+
+    body: bytes = field(repr=False)
     sections: Sections = field(default_factory=dict)
 
     def get(self, section: str, key: str) -> Any:

@@ -14,37 +14,45 @@ publish is the broker's when it returns. The URL's secrets are in no log line an
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from itertools import islice
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
 
-import msgspec
-
 from tallystick.core.binding import project
 from tallystick.core.envelope import Envelope, make
-from tallystick.core.errors import UsageError
+from tallystick.core.errors import TallystickError, UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Transport
 from tallystick.runtime.address import Link, link_to
+from tallystick.runtime.claims import Claims, SeenClaims, Transactional, open_claims
+from tallystick.runtime.contracts import open_contracts, refuse_breach
 from tallystick.runtime.dead_letter import dead_letter_queue
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.handlers import Handler, describe_handler
 from tallystick.runtime.idempotency import Seen
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.loop import Loop
+from tallystick.runtime.masking import show_body
+from tallystick.runtime.once import no_transaction
+from tallystick.runtime.payload import read_payload
 from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
 from tallystick.runtime.shutdown import Signals
+from tallystick.runtime.telemetry import Telemetry, open_probe
 from tallystick.runtime.worker import Worker
+from tallystick.schemas.catalog import Catalog
 
 __all__ = ["App"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _BATCH: Final = 500
+_LOG: Final = logging.getLogger("tallystick.runtime")
 
 
 class App:
@@ -54,7 +62,10 @@ class App:
         self,
         url: str,
         *,
+        catalog: str | Path | Catalog | None = None,
+        idempotency: str | Claims | None = None,
         seen: Seen | None = None,
+        telemetry: bool | Telemetry = False,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_uuid,
         **settings: Any,
@@ -65,7 +76,11 @@ class App:
             known = ", ".join(Settings.__dataclass_fields__)
             raise UsageError(f"unknown setting: {error}", code="setting", hint=known) from error
         self.link: Final[Link] = link_to(url)
-        self._seen: Final = seen
+        self._probe: Final = open_probe(telemetry, self.link)
+        self._contracts: Final = open_contracts(
+            catalog, self.settings.validate, self.settings.on_unknown_schema
+        )
+        self._claims: Final = _claims(idempotency, seen, clock)
         self._clock: Final = clock
         self._new_id: Final = new_id
         self._handlers: Final[dict[str, Handler]] = {}
@@ -84,6 +99,8 @@ class App:
 
         def register(function: _F) -> _F:
             handler = describe_handler(urn, function)
+            if handler.wants_transaction and not isinstance(self._claims, Transactional):
+                raise no_transaction()
             if handler.urn in self._handlers:
                 raise UsageError(f"two handlers for {handler.urn!r}", code="handler")
             self._handlers[handler.urn] = handler
@@ -105,26 +122,21 @@ class App:
     ) -> str:
         """Publish one message and give its id; it is the broker's when this returns."""
         queue = queue or self.settings.queue
-        envelope = self._make(urn, data, queue, trace_id)
         options: dict[str, Any] = {"headers": headers or {}, "key": key}
         if group:
             options["group"] = group
         if delay is not None:
             options |= {"delay": delay, "now": self._clock()}
-        self._send(queue, [envelope], options)
-        return str(envelope.meta.id if envelope.meta else "")
+        return self._publish(queue, [(urn, data)], options, trace_id)[0]
 
     def publish_all(self, messages: Iterable[tuple[str, Any]], *, queue: str = "") -> list[str]:
         """Publish many messages, `(urn, data)` each, in order and in batches; give their ids."""
         queue = queue or self.settings.queue
         ids: list[str] = []
-        batch: list[Envelope] = []
-        for urn, data in messages:
-            batch.append(self._make(urn, data, queue, ""))
-            if len(batch) == _BATCH:
-                ids += self._send(queue, batch, {})
-                batch = []
-        return ids + self._send(queue, batch, {})
+        rest = iter(messages)
+        while batch := list(islice(rest, _BATCH)):
+            ids += self._publish(queue, batch, {})
+        return ids
 
     def run(
         self,
@@ -182,7 +194,9 @@ class App:
         self._stopping.set()
 
     def close(self) -> None:
-        """End the connection that publishes."""
+        """End the connection that publishes, and those of the idempotency store."""
+        if self._claims is not None:
+            self._claims.close()
         with self._lock:
             if self._publisher is not None:
                 self._publisher.close()
@@ -194,19 +208,46 @@ class App:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _publish(
+        self,
+        queue: str,
+        messages: Sequence[tuple[str, Any]],
+        options: Mapping[str, Any],
+        trace_id: str = "",
+    ) -> list[str]:
+        probe = self._probe
+        if probe is None:
+            return self._send(queue, self._make_all(messages, queue, trace_id), options)
+        with probe.publishing(queue) as sending:
+            batch = self._make_all(messages, queue, trace_id or sending.trace_id)
+            headers = {**sending.headers, **options.get("headers", {})}
+            sending.describe(batch)
+            try:
+                ids = self._send(queue, batch, {**options, "headers": headers})
+            except TallystickError as error:
+                probe.sent(queue, len(batch), error)
+                raise
+            probe.sent(queue, len(batch))
+        return ids
+
+    def _make_all(
+        self, messages: Sequence[tuple[str, Any]], queue: str, trace_id: str
+    ) -> list[Envelope]:
+        return [self._make(urn, data, queue, trace_id) for urn, data in messages]
+
     def _make(self, urn: str, data: Any, queue: str, trace_id: str) -> Envelope:
-        return make(
+        envelope = make(
             urn,
-            _payload(data),
+            read_payload(data),
             now_ms=int(self._clock() * 1000),
             new_id=self._new_id,
             trace_id=trace_id,
             queue=queue,
         )
+        refuse_breach(self._contracts, envelope)
+        return envelope
 
     def _send(self, queue: str, batch: list[Envelope], options: Mapping[str, Any]) -> list[str]:
-        if not batch:
-            return []
         with self._lock:
             if self._publisher is None:
                 self._publisher = self.link.open()
@@ -224,13 +265,24 @@ class App:
                 transport.ensure([queue])
                 self._known_queues.add(queue)
             transport.send(queue, frames)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            for envelope, frame in zip(batch, frames, strict=True):
+                shown = show_body(self._contracts, envelope.urn, frame.body)
+                _LOG.debug("queue %s: published: %s", queue, shown)
         return [str(envelope.meta.id if envelope.meta else "") for envelope in batch]
 
     def _worker(self, queue: str) -> tuple[Worker, Transport]:
         transport = self.link.open()
         rules = Rules(self.link.binding, transport.capabilities, self.settings)
         execution = Execution(
-            rules, self._handlers, self._clock, self._loop.get, self._redact, self._seen
+            rules,
+            self._handlers,
+            self._clock,
+            self._loop.get,
+            self._redact,
+            self._claims,
+            self._contracts,
+            self._probe,
         )
         transport.ensure([queue, self._graveyard(queue)])
         return Worker(transport, queue, execution, self._stopping), transport
@@ -264,13 +316,11 @@ def _guarded(
         transport.close()
 
 
-def _payload(data: Any) -> Mapping[str, Any]:
-    if isinstance(data, msgspec.Struct) or is_dataclass(data):
-        data = msgspec.to_builtins(data)
-    if not isinstance(data, Mapping):
-        raise UsageError(
-            f"a payload is an object, not {type(data).__name__}",
-            code="payload",
-            hint="give a mapping, a dataclass or a msgspec struct",
-        )
-    return data
+def _claims(
+    given: str | Claims | None, seen: Seen | None, clock: Callable[[], float]
+) -> Claims | None:
+    if given is not None and seen is not None:
+        raise UsageError("idempotency and seen exclude each other", code="setting")
+    if seen is not None:
+        return SeenClaims(seen)
+    return open_claims(given, clock) if isinstance(given, str) else given

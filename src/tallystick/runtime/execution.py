@@ -6,15 +6,19 @@ Nothing here settles anything. A handler's exception is an outcome; an exception
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from random import random
-from typing import Any
+from typing import Any, Final
 
 from tallystick.core.transport import Delivery
+from tallystick.runtime.claims import Claims
+from tallystick.runtime.contracts import Contracts, find_breach
 from tallystick.runtime.handlers import Handler, Message, Unfit, convert_payload
-from tallystick.runtime.idempotency import Seen, decide
+from tallystick.runtime.masking import mask_text, show_body
+from tallystick.runtime.once import run_claimed, run_in_transaction
 from tallystick.runtime.reading import Reading, read
 from tallystick.runtime.settlement import (
     Failure,
@@ -22,10 +26,15 @@ from tallystick.runtime.settlement import (
     Rules,
     plan_failure,
     plan_gated,
+    plan_release,
     plan_success,
 )
+from tallystick.runtime.store_url import StoreUnavailable
+from tallystick.runtime.telemetry import Probe
 
 __all__ = ["Execution"]
+
+_LOG: Final = logging.getLogger("tallystick.runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +49,57 @@ class Execution:
     clock: Callable[[], float]
     loop: Callable[[], asyncio.AbstractEventLoop]
     redact: Callable[[str], str]
-    seen: Seen | None = None
+    claims: Claims | None = None
+    contracts: Contracts | None = None
+    probe: Probe | None = None
     chance: Callable[[], float] = random
 
     def run(self, delivery: Delivery) -> Plan:
         """Give the plan for one delivery."""
         reading = read(self.rules.binding, delivery)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            shown = show_body(self.contracts, reading.urn, delivery.frame.body)
+            _LOG.debug("queue %s: received: %s", delivery.queue, shown)
         if reading.kind == "gated":
             return plan_gated(self.rules, reading)
         if reading.kind == "poison":
-            return self._fail(reading, Failure("poison", reading.fault))
+            return self._fail(reading, Failure("poison", reading.fault, label=reading.label))
         if reading.kind == "outdated":
             return self._fail(reading, Failure("failed", reading.fault, final=True))
         handler = self.handlers.get(reading.urn)
         if handler is None:
             return self._fail(reading, Failure("unknown_urn", f"no handler for {reading.urn!r}"))
+        data = reading.envelope.data if reading.envelope is not None else None
+        breach = find_breach(self.contracts, "handle", reading.urn, data)
+        if breach is not None:
+            failure = Failure("failed", str(breach), label=breach.note, final=True)
+            return self._fail(reading, failure)
         return self._handle(handler, reading)
 
     def _handle(self, handler: Handler, reading: Reading) -> Plan:
         envelope = reading.envelope
         message_id = envelope.meta.id if envelope is not None and envelope.meta else None
         try:
-            if self.seen is not None and decide(self.seen, message_id) == "skip":
-                return plan_success(reading, "skipped")
-            self._call(handler, reading)
-            if self.seen is not None and message_id:
-                self.seen.remember(message_id)
+            if handler.wants_transaction:
+                verdict = run_in_transaction(
+                    self.claims, message_id, lambda lent: self._call(handler, reading, lent)
+                )
+            else:
+                verdict = run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
+        except StoreUnavailable as error:
+            return plan_release(self.rules, reading, self.redact(str(error)))
         except Exception as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
             name = f"{type(error).__module__}.{type(error).__qualname__}"
-            text = self.redact(str(error) or name)
+            data = envelope.data if envelope is not None else None
+            said = mask_text(self.contracts, reading.urn, data, str(error) or name)
+            text = self.redact(said)
             failure = Failure("failed", text, name, final=isinstance(error, Unfit))
             return self._fail(reading, failure)
-        return plan_success(reading)
+        if verdict == "held":
+            return plan_release(self.rules, reading, "another worker holds this message")
+        return plan_success(reading, "handled" if verdict == "run" else "skipped")
 
-    def _call(self, handler: Handler, reading: Reading) -> None:
+    def _call(self, handler: Handler, reading: Reading, transaction: Any = None) -> None:
         envelope = reading.envelope
         if envelope is None:
             raise AssertionError("a message without an envelope reached a handler")
@@ -88,7 +114,15 @@ class Execution:
                 reading.headers,
             )
             arguments = (payload, message)
-        result = handler.function(*arguments)
+        named = {"transaction": transaction} if handler.wants_transaction else {}
+        if self.probe is None:
+            self._run(handler, arguments, named)
+        else:
+            with self.probe.processing(reading):
+                self._run(handler, arguments, named)
+
+    def _run(self, handler: Handler, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        result = handler.function(*arguments, **named)
         if handler.is_async:
             self._await(result)
 
@@ -97,4 +131,6 @@ class Execution:
         future.result()
 
     def _fail(self, reading: Reading, failure: Failure) -> Plan:
+        if self.probe is not None:
+            self.probe.failed(reading.delivery.queue, failure.kind, failure.exception)
         return plan_failure(self.rules, reading, failure, now=self.clock(), chance=self.chance())

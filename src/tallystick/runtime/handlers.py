@@ -6,7 +6,11 @@
     @app.handler("urn:babel:orders:paid")
     async def paid(data, message: Message) -> None: ...
 
-A payload that does not fit its type can never be handled: it is not tried again.
+    @app.handler("urn:babel:orders:shipped")
+    def shipped(order: Order, transaction: sqlite3.Connection) -> None: ...
+
+A payload that does not fit its type can never be handled: it is not tried again. A parameter named
+`transaction` is lent the open transaction of the app's idempotency store.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from tallystick.core.errors import UsageError
 
 __all__ = ["Handler", "Message", "Unfit", "convert_payload", "describe_handler"]
 
+_TRANSACTION: Final = "transaction"
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -60,13 +65,17 @@ class Handler:
     payload: Any = None
     wants_message: bool = False
     is_async: bool = False
+    wants_transaction: bool = False
 
 
 def describe_handler(urn: str, function: Callable[..., Any]) -> Handler:
     """Read from a function's signature how it is called."""
     if not urn.strip(ASCII_SPACE):
         raise UsageError("a handler's URN is blank", code="handler")
-    taken = [one for one in signature(function).parameters.values() if one.kind in _POSITIONAL]
+    parameters = signature(function).parameters
+    taken = [
+        one for one in parameters.values() if one.kind in _POSITIONAL and one.name != _TRANSACTION
+    ]
     required = [one for one in taken if one.default is Parameter.empty]
     if not taken or len(required) > 2:
         name = getattr(function, "__qualname__", str(function))
@@ -75,12 +84,20 @@ def describe_handler(urn: str, function: Callable[..., Any]) -> Handler:
             code="handler",
             hint="a handler takes the payload, or the payload and the message",
         )
+    is_async = iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
+    if is_async and _TRANSACTION in parameters:
+        raise UsageError(
+            "an async handler cannot be lent a transaction: it would stop the loop",
+            code="handler",
+            hint="make it a plain function; it runs in a thread of its own",
+        )
     return Handler(
         urn.strip(ASCII_SPACE),
         function,
         _payload_type(function, taken[0].name),
         len(required) == 2,
-        iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__),
+        is_async,
+        _TRANSACTION in parameters,
     )
 
 

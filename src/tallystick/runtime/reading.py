@@ -26,7 +26,10 @@ __all__ = ["Reading", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One delivery, read: its kind, and what a settlement needs to know."""
+    """One delivery, read: its kind, and what a settlement needs to know.
+
+    `label` is the fault without the names of members, which may be personal: for log lines.
+    """
 
     kind: str
     delivery: Delivery
@@ -35,6 +38,7 @@ class Reading:
     envelope: Envelope | None = None
     headers: dict[str, str] = field(default_factory=dict)
     fault: str = ""
+    label: str = ""
 
 
 class _Counted(msgspec.Struct):
@@ -57,7 +61,9 @@ def read(binding: Binding, delivery: Delivery) -> Reading:
         envelope = decode(frame.body)
         document: dict[str, Any] = envelope.document
     except Rejected as rejection:
-        return Reading("poison", delivery, _attempts(binding, delivery), fault=str(rejection))
+        attempts = _attempts(binding, delivery)
+        label = f"{rejection.message} (byte {rejection.offset})"
+        return Reading("poison", delivery, attempts, fault=str(rejection), label=label)
     version = envelope.meta.schema_version if envelope.meta else None
     outdated = version not in (None, SCHEMA_VERSION)
     return Reading(

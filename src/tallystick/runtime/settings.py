@@ -22,7 +22,8 @@ class Settings:
     """The settings of one app.
 
     `prefetch` is how many messages a worker holds beyond those in handlers; `release_delay` is the
-    wait before a message with an unknown URN is handed out again (strategy `release`).
+    wait before a message with an unknown URN is handed out again (strategy `release`). `validate`
+    is `publish`, `handle`, both or neither; both when there is a catalog and nothing is said.
     """
 
     queue: str = DEFAULT_QUEUE
@@ -36,6 +37,8 @@ class Settings:
     on_unknown_urn: str = "fail"
     release_delay: float = 1.0
     shutdown_timeout: float = 30.0
+    validate: str | None = None
+    on_unknown_schema: str = "allow"
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "max_attempts"):

@@ -8,7 +8,7 @@ byte for byte. Where the broker cannot wait, the worker holds the move back (`ho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tallystick.core import splice
@@ -24,7 +24,9 @@ from tallystick.runtime.reading import Reading
 from tallystick.runtime.retry import draw
 from tallystick.runtime.settings import Settings
 
-__all__ = ["Failure", "Plan", "Rules", "plan_failure", "plan_gated", "plan_success"]
+__all__ = [
+    "Failure", "Plan", "Rules", "plan_failure", "plan_gated", "plan_release", "plan_success",
+]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
 
@@ -60,17 +62,19 @@ class Failure:
     """Why a delivery failed; `final` when another attempt cannot help.
 
     What an exception says may hold personal data: it goes into the dead letter, never into a log.
+    A `label` is what a log line says instead of the error.
     """
 
     kind: str
-    error: str
+    error: str = field(repr=False)
     exception: str | None = None
     final: bool = False
+    label: str = ""
 
     @property
     def note(self) -> str:
         """What a log line may say."""
-        return self.exception or self.error
+        return self.exception or self.label or self.error
 
 
 def plan_success(reading: Reading, outcome: str = "handled") -> Plan:
@@ -118,15 +122,20 @@ def plan_failure(
         queue = _graveyard(rules, delivery)
         return Plan("replace", delivery, "dead_lettered", queue, frame, note=failure.note)
     if ended.outcome == "release":
-        wait = settings.release_delay
-        delayed = rules.binding.visibility is not None or rules.capabilities.delays
-        return Plan(
-            "release", delivery, "released", delay=wait if delayed else 0.0,
-            hold=0.0 if delayed else wait, note=failure.note,
-        )  # fmt: skip
+        return plan_release(rules, reading, failure.note)
     if ended.outcome == "native":
         return Plan("give_up", delivery, "native", note=failure.note)
     return Plan("ack", delivery, "dropped", note=failure.note)
+
+
+def plan_release(rules: Rules, reading: Reading, note: str) -> Plan:
+    """Hand a delivery back for a while, uncounted: now is not the time."""
+    wait = rules.settings.release_delay
+    delayed = rules.binding.visibility is not None or rules.capabilities.delays
+    return Plan(
+        "release", reading.delivery, "released", delay=wait if delayed else 0.0,
+        hold=0.0 if delayed else wait, note=note,
+    )  # fmt: skip
 
 
 def _retry(

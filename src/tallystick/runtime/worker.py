@@ -18,7 +18,8 @@ from heapq import heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, time_ns
+from traceback import format_tb
 from typing import Final
 
 from tallystick.core.errors import TallystickError
@@ -48,6 +49,7 @@ class Worker:
         self._queue: Final = queue
         self._execution: Final = execution
         self._settings: Final = execution.rules.settings
+        self._probe: Final = execution.probe
         self._stopping: Final = stopping
         self._todo: Final[SimpleQueue[Delivery | None]] = SimpleQueue()
         self._done: Final[SimpleQueue[tuple[int, Plan]]] = SimpleQueue()
@@ -103,6 +105,7 @@ class Worker:
         return bool(self._running or self._held)
 
     def _receive(self, limit: int, timeout: float) -> list[Delivery]:
+        began = time_ns()
         try:
             deliveries = self._transport.receive(self._queue, limit, timeout)
         except TallystickError as error:
@@ -115,6 +118,8 @@ class Worker:
         if self._failures:
             _LOG.warning("queue %s: connected again", self._queue)
             self._failures = 0
+        if deliveries and self._probe is not None:
+            self._probe.received(self._queue, deliveries, began)
         return deliveries
 
     def _work(self) -> None:
@@ -124,7 +129,9 @@ class Worker:
             except TallystickError as error:
                 plan = Plan("leave", delivery, "left", note=str(error))
             except BaseException as error:
-                _LOG.exception("queue %s: a message is left to the broker", self._queue)
+                where = "".join(format_tb(error.__traceback__))  # what it says may be personal
+                text = "queue %s: a message is left to the broker: %s\n%s"
+                _LOG.error(text, self._queue, type(error).__name__, where)
                 plan = Plan("leave", delivery, "left", note=type(error).__name__)
                 self._done.put((id(delivery), plan))
                 if not isinstance(error, Exception):
@@ -179,15 +186,22 @@ class Worker:
             move()
         except TallystickError as error:
             self.counts["unsettled"] += len(plans)
+            self._measure(["unsettled"] * len(plans))
             text = "queue %s: %d settlements failed, left to the broker: %s"
             _LOG.warning(text, self._queue, len(plans), error)
             self._leave(plans, error)
             return
+        self._measure([plan.outcome for plan in plans])
         for plan in plans:
             self.counts[plan.outcome] += 1
             if plan.outcome not in _QUIET:
                 level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
                 _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
+
+    def _measure(self, outcomes: list[str]) -> None:
+        if self._probe is not None:
+            for outcome in outcomes:
+                self._probe.settled(self._queue, outcome)
 
     def _leave(self, plans: list[Plan], error: TallystickError) -> None:
         """Tell the broker that a delivery stays unsettled, where it can still be told."""

@@ -14,10 +14,9 @@ from __future__ import annotations
 from tallystick.brokers.servers.download import SILENT, Talk, fetch, is_fetched
 from tallystick.brokers.servers.life import LIMIT, Status, down, running, status, up
 from tallystick.brokers.servers.state import Running
-from tallystick.brokers.servers.table import NAMES, find_server
+from tallystick.brokers.servers.table import NAMES, STORES, find_server
 
 __all__ = [
-    "LIMIT", "NAMES", "SILENT", "Running", "Status", "Talk", "down", "fetch", "find_server",
-    "is_fetched",
-    "running", "status", "up",
+    "LIMIT", "NAMES", "SILENT", "STORES", "Running", "Status", "Talk", "down", "fetch",
+    "find_server", "is_fetched", "running", "status", "up",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from tallystick.brokers.servers.pins import Pin
-from tallystick.brokers.servers.recipe import Archive, Debian, Fetch, Jars
+from tallystick.brokers.servers.recipe import Archive, Bundle, Debian, Fetch, Jars
 from tallystick.core.errors import Unavailable
 
 __all__ = ["CLIENTS", "Client", "Order"]
@@ -120,14 +120,22 @@ def _jars_ways(order: Order) -> Sequence[Way]:
     return [[[*copy, "-DincludeScope=runtime"]]]
 
 
+def _check_bundle(order: Order) -> None:
+    assert isinstance(order.fetch, Bundle)
+    _check_maven(order)
+    machine = _MACHINES.get(platform.machine(), platform.machine())
+    if machine not in order.fetch.artifact:
+        raise Unavailable(f"it is not pinned for this machine, {machine}", code="machine")
+
+
 def _archive_ways(order: Order) -> Sequence[Way]:
-    assert isinstance(order.fetch, Archive)
+    assert isinstance(order.fetch, Archive | Bundle)
     return [[[*_maven(order, "copy"), f"-Dartifact={order.fetch.artifact}"]]]
 
 
 def _drop_archive(order: Order) -> None:
     """Keep no second copy of a release of hundreds of MB."""
-    assert isinstance(order.fetch, Archive)
+    assert isinstance(order.fetch, Archive | Bundle)
     group, artifact, version = order.fetch.artifact.split(":")[:3]
     kept = order.shared / "maven" / group.replace(".", "/") / artifact / version
     shutil.rmtree(kept, ignore_errors=True)
@@ -141,4 +149,5 @@ CLIENTS: Final[Mapping[type, Client]] = {
     Debian: Client(_check_debian, _debian_ways, _nothing),
     Jars: Client(_check_maven, _jars_ways, _nothing),
     Archive: Client(_check_maven, _archive_ways, _drop_archive),
+    Bundle: Client(_check_bundle, _archive_ways, _drop_archive),
 }

@@ -27,6 +27,11 @@ __all__ = ["clear", "launch"]
 
 _TRIES: Final = 3
 _LOOK: Final = 0.03
+_NOBODY: Final = (
+    "setpriv", "--securebits", "+no_setuid_fixup", "--reuid", "65534", "--regid", "65534",
+    "--clear-groups", "--bounding-set", "-all,+dac_override",
+    "--inh-caps", "-all,+dac_override", "--ambient-caps", "-all,+dac_override",
+)  # fmt: skip
 _PASSED: Final = ("PATH", "HOME", "LANG", "TZ", "JAVA_HOME")
 """All that a broker sees of our environment (IOP-8)."""
 
@@ -36,10 +41,10 @@ def clear(server: Server, place: Place, found: Running | None, limit: float) -> 
     willing = True
     mark = str(place.folder)
     if found:
-        willing = stop(found.identity, mark, limit)
+        willing = stop(found.identity, mark, limit, server.farewell)
     else:
         for stray in find_marked(mark):
-            willing = stop(stray, mark, limit) and willing
+            willing = stop(stray, mark, limit, server.farewell) and willing
     if server.shared_classes and place.classes.exists():
         keep_archive(find_java(), install_folder(server), place.classes)
     if place.tmp.exists():
@@ -109,7 +114,20 @@ def _command(
     flags = [*JVM] if server.uses_java else []
     if server.shared_classes:
         flags += archive_flags(Path(values["java"]), Path(values["install"]), place.classes)
-    return [fill(word, values) for word in (words[0], *flags, *words[1:])]
+    return [*_as_nobody(server), *(fill(word, values) for word in (words[0], *flags, *words[1:]))]
+
+
+def _as_nobody(server: Server) -> tuple[str, ...]:
+    """Give what makes root another user to the program, with no power left but over files."""
+    if not server.refuses_root or os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        raise Unavailable(
+            f"{server.name} does not run as root, and `setpriv` is not on this machine",
+            code="no_setpriv",
+            hint="run it as another user, or install util-linux",
+        )
+    return _NOBODY
 
 
 def _run_once(server: Server, place: Place, values: Mapping[str, str], end: float) -> None:

@@ -85,7 +85,9 @@ def running(
 
 
 def _parting(server: Server) -> float:
-    """Give no time to end data that nobody will read, unless a class archive is due."""
+    """Give no time to end data that nobody will read, unless a class archive or tidying is due."""
+    if server.tidies:
+        return LIMIT
     archived = not server.shared_classes or archive_exists(find_java(), install_folder(server))
     return 0.0 if archived else LIMIT
 

@@ -106,11 +106,13 @@ def find_marked(mark: str) -> list[Identity]:
     return [identity for identity, marks in _environments() if wanted in marks]
 
 
-def stop(identity: Identity, mark: str, limit: float) -> bool:
+def stop(
+    identity: Identity, mark: str, limit: float, farewell: signal.Signals = signal.SIGTERM
+) -> bool:
     """Ask it to end, and make sure that nothing of it stays; whether it ended by itself in time."""
     willing = True
     if is_alive(identity):
-        _signal(identity, signal.SIGTERM)
+        _signal(identity, farewell)
         _signal(identity, signal.SIGCONT)  # a stopped process cannot take leave
         willing = _gone([identity], limit)
     rest = [one for one in [identity, *find_marked(mark)] if is_alive(one)]

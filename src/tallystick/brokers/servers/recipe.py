@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from signal import SIGTERM, Signals
 from string import Template
 from typing import Final
 
 __all__ = [
-    "HOST", "Archive", "Debian", "Fetch", "Here", "Jars", "Probe", "Server", "fill", "override",
-    "probe_http",
+    "HOST", "Archive", "Bundle", "Debian", "Fetch", "Here", "Jars", "Probe", "Server", "fill",
+    "override", "probe_http",
 ]  # fmt: skip
 
 HOST: Final = "127.0.0.1"
@@ -43,13 +44,21 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
+class Bundle:
+    """One jar for one kind of machine, and the compressed tar file in it that is unpacked."""
+
+    artifact: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class Here:
     """Nothing to fetch: the server is part of Tallystick and needs these modules."""
 
     modules: tuple[str, ...]
 
 
-Fetch = Debian | Jars | Archive | Here
+Fetch = Debian | Jars | Archive | Bundle | Here
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,12 @@ class Server:
     """The file, under `$data`, that says it has been run."""
     shared_classes: bool = False
     """Keep a class archive (AppCDS): JVM starts take half the time from the second one on."""
+    farewell: Signals = SIGTERM
+    """What asks it to end without waiting for its clients."""
+    tidies: bool = False
+    """It must be given time to end even if nobody reads its data: killed, it leaves traces."""
+    refuses_root: bool = False
+    """It does not run as root: root runs it as nobody, who may still read and write files."""
 
     @property
     def uses_java(self) -> bool:

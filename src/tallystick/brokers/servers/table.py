@@ -9,7 +9,7 @@ from typing import Final
 from tallystick.brokers.servers.recipe import Server
 from tallystick.core.errors import UsageError
 
-__all__ = ["NAMES", "find_server"]
+__all__ = ["NAMES", "STORES", "find_server"]
 
 _ROWS: Final[Mapping[str, str]] = {
     "redis": "tallystick.brokers.redis.server",
@@ -20,9 +20,13 @@ _ROWS: Final[Mapping[str, str]] = {
     "artemis": "tallystick.brokers.artemis.server",
     "qpid": "tallystick.brokers.qpid.server",
     "servicebus": "tallystick.brokers.servicebus.server",
+    "postgresql": "tallystick.brokers.postgresql.server",
 }
 
 NAMES: Final = tuple(_ROWS)
+
+STORES: Final = ("postgresql",)
+"""Those that carry no messages: the runtime keeps what it must remember in them."""
 
 
 def find_server(name: str) -> Server:

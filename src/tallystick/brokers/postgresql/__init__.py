@@ -1,0 +1,1 @@
+"""PostgreSQL: a store for what the runtime must remember; it carries no messages."""

@@ -1,0 +1,70 @@
+"""Run a handler at most once at a time for one id, and not again after it took effect.
+
+With a transaction the effect and the mark are one. Without, a handler that raises gives its claim
+back; one that succeeded marks the id, and if that fails the effect has happened all the same: the
+message is acknowledged, the log says so, and another copy of it would run after the lease.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from tallystick.core.errors import UsageError
+from tallystick.runtime.claims import Claims, Transactional
+from tallystick.runtime.store_url import StoreUnavailable
+
+__all__ = ["no_transaction", "run_claimed", "run_in_transaction"]
+
+_LOG: Final = logging.getLogger("tallystick.runtime")
+
+
+def run_claimed(claims: Claims | None, message_id: str | None, work: Callable[[], object]) -> str:
+    """Say `run` if the work was done, else `done` or `held`; what it raises passes through."""
+    if claims is None or not message_id:
+        work()
+        return "run"
+    claim = claims.claim(message_id)
+    if claim.verdict != "run":
+        return claim.verdict
+    try:
+        work()
+    except BaseException:
+        _give_back(claims, message_id, claim.token)
+        raise
+    try:
+        if not claims.complete(message_id, claim.token):
+            _LOG.warning("message %s took longer than its lease and ran elsewhere", message_id)
+    except StoreUnavailable as error:
+        _LOG.warning("message %s took effect but could not be marked: %s", message_id, error)
+    return "run"
+
+
+def run_in_transaction(
+    claims: Claims | None, message_id: str | None, work: Callable[[Any], object]
+) -> str:
+    """Do the same in a transaction that is lent to the work."""
+    if not isinstance(claims, Transactional):
+        raise no_transaction()
+    with claims.transaction(message_id) as claim:
+        verdict = claim.verdict
+        if verdict == "run":
+            work(claim.connection)
+    return verdict
+
+
+def no_transaction() -> UsageError:
+    """Say that nothing can lend the transaction that a handler asks for."""
+    return UsageError(
+        "a handler asks for a transaction, and the app has no store that has any",
+        code="no_transaction",
+        hint='App(url, idempotency="sqlite:///..." or "postgresql://...")',
+    )
+
+
+def _give_back(claims: Claims, message_id: str, token: str) -> None:
+    try:
+        claims.release(message_id, token)
+    except StoreUnavailable as error:
+        _LOG.warning("message %s stays claimed until its lease ends: %s", message_id, error)
