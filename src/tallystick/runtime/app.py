@@ -9,7 +9,8 @@
     app.run()
 
 Delivery is at least once: a message is acknowledged after its handler's outcome is settled. A
-publish is the broker's when it returns. The URL's secrets are in no log line and no repr.
+publish is the broker's when it returns. The URL's secrets are in no log line and no repr. With
+`capture=FOLDER` every frame sent or received is kept there (docs/guides/capture.md).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
 
@@ -29,6 +31,8 @@ from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Transport
 from tallystick.runtime.address import Link, link_to
+from tallystick.runtime.capture import Sink, wrap
+from tallystick.runtime.capture_files import CaptureFiles
 from tallystick.runtime.dead_letter import dead_letter_queue
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.handlers import Handler, describe_handler
@@ -55,6 +59,7 @@ class App:
         url: str,
         *,
         seen: Seen | None = None,
+        capture: str | Path | Sink | None = None,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_uuid,
         **settings: Any,
@@ -66,6 +71,8 @@ class App:
             raise UsageError(f"unknown setting: {error}", code="setting", hint=known) from error
         self.link: Final[Link] = link_to(url)
         self._seen: Final = seen
+        self._owns_sink: Final = isinstance(capture, str | Path)
+        self._sink: Final = CaptureFiles(capture) if isinstance(capture, str | Path) else capture
         self._clock: Final = clock
         self._new_id: Final = new_id
         self._handlers: Final[dict[str, Handler]] = {}
@@ -169,7 +176,7 @@ class App:
 
     def redrive(self, queue: str = "", *, to: str = "", limit: int | None = None) -> Redriven:
         """Send the dead letters of a queue back to where they came from, or to another queue."""
-        transport = self.link.open()
+        transport = self._open()
         try:
             graveyard = self._graveyard(queue or self.settings.queue)
             transport.ensure([graveyard, *([to] if to else [])])
@@ -182,17 +189,25 @@ class App:
         self._stopping.set()
 
     def close(self) -> None:
-        """End the connection that publishes."""
+        """End the connection that publishes, and finish the capture."""
         with self._lock:
             if self._publisher is not None:
                 self._publisher.close()
                 self._publisher = None
+        if self._owns_sink and self._sink is not None:
+            self._sink.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _open(self) -> Transport:
+        transport = self.link.open()
+        if self._sink is None:
+            return transport
+        return wrap(transport, self._sink, broker=self.link.address.broker)
 
     def _make(self, urn: str, data: Any, queue: str, trace_id: str) -> Envelope:
         return make(
@@ -209,7 +224,7 @@ class App:
             return []
         with self._lock:
             if self._publisher is None:
-                self._publisher = self.link.open()
+                self._publisher = self._open()
             transport = self._publisher
             frames: list[Frame] = [
                 project(
@@ -227,7 +242,7 @@ class App:
         return [str(envelope.meta.id if envelope.meta else "") for envelope in batch]
 
     def _worker(self, queue: str) -> tuple[Worker, Transport]:
-        transport = self.link.open()
+        transport = self._open()
         rules = Rules(self.link.binding, transport.capabilities, self.settings)
         execution = Execution(
             rules, self._handlers, self._clock, self._loop.get, self._redact, self._seen
