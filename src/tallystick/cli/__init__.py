@@ -20,6 +20,7 @@ NOUNS: dict[str, str] = {
     "schema": "the git-native registry: check, validate, compat, export, privacy, serve",
     "broker": "start, stop and look at real brokers on this machine",
     "run": "handle messages: run the worker of an app, `module:app`",
+    "capture": "tap a queue and keep what is there, without consuming it",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
     "journal": "show a run, or compare two",

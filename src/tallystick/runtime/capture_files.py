@@ -6,8 +6,9 @@ whose sink is closed, becomes a file under its own name (`capture_finish`). Part
 were killed are finished by the next sink in the folder.
 
 When nothing can be written (a full disk) one error is logged and frames go by uncaptured; every few
-seconds it is tried again. `sequence` counts from 0 in a file, and frames that went by are counted:
-a gap in it, or a file that begins later than 0, shows what is missing.
+seconds it is tried again. With `strict`, for those who do nothing but capture, it is raised.
+`sequence` counts from 0 in a file, and frames that went by are counted: a gap in it, or a file that
+begins later than 0, shows what is missing.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class CaptureFiles:
         max_bytes: int = 64 << 20,
         max_age: float = 300.0,
         again: float = _AGAIN,
+        strict: bool = False,
         tick: Callable[[], float] = monotonic,
     ) -> None:
         check_form(form)
@@ -67,6 +69,7 @@ class CaptureFiles:
         self._max_bytes: Final = max_bytes
         self._max_age: Final = max_age
         self._again: Final = again
+        self._strict: Final = strict
         self._tick: Final = tick
         self._lock: Final = Lock()
         self._number: int | None = None
@@ -163,8 +166,12 @@ class CaptureFiles:
 
     def _grow_old(self, number: int, part: Path) -> None:
         with self._lock:
-            if (number, part) == (self._number, self._part):
+            if (number, part) != (self._number, self._part):
+                return
+            try:
                 self._rotate()
+            except Unavailable as error:
+                _LOG.error("%s", error)
 
     def _rotate(self, *, wait: bool = False) -> None:
         """End the part that is open; converting one goes on beside the traffic, one at a time."""
@@ -178,7 +185,7 @@ class CaptureFiles:
             self._timer.cancel()
         if self._size:
             self._sequence = 0
-        if wait or self._form == "jsonl":
+        if wait or self._strict or self._form == "jsonl":
             self._finish(self._part, number)
         else:
             self._finishing = Thread(target=self._finish, args=(self._part, number))
@@ -189,7 +196,10 @@ class CaptureFiles:
         try:
             finish(part, self._form)
         except (OSError, TallystickError) as error:
-            _LOG.error("the capture %s cannot be finished and stays as it is: %s", part, error)
+            text = f"the capture {part} cannot be finished and stays as it is: {error}"
+            if self._strict:
+                raise Unavailable(text, code="capture_folder") from error
+            _LOG.error("%s", text)
         finally:
             if number is not None:
                 os.close(number)
@@ -204,13 +214,13 @@ class CaptureFiles:
         if self._number is not None:
             os.ftruncate(self._number, self._size)
             self._rotate(wait=True)
+        reason = error.strerror or type(error).__name__
+        text = f"captures cannot be written to {self.folder}: {reason}"
+        if self._strict:
+            raise Unavailable(text, code="capture_folder", hint="is the disk full?") from error
         if not self.trouble:
-            _LOG.error(
-                "captures cannot be written to %s: %s; messages go on uncaptured",
-                self.folder,
-                error.strerror,
-            )
-        self.trouble = error.strerror or type(error).__name__
+            _LOG.error("%s; messages go on uncaptured", text)
+        self.trouble = reason
 
 
 def program_name() -> str:

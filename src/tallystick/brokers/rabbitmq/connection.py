@@ -102,6 +102,10 @@ class Connection:
                 if monotonic() >= end:
                     raise Broken(f"no answer in {self._timeout:g} s") from None
 
+    def open_channel(self) -> Any:
+        """Open a channel beside our two, for whoever asks."""
+        return self.call(lambda done: self._connection.channel(on_open_callback=done.set_result))
+
     def declare(self, queue: str, arguments: dict[str, Any]) -> None:
         """Make a durable queue unless there is one, on a channel that may fail."""
         try:
