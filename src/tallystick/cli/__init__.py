@@ -21,6 +21,8 @@ NOUNS: dict[str, str] = {
     "broker": "start, stop and look at real brokers on this machine",
     "run": "handle messages: run the worker of an app, `module:app`",
     "capture": "tap a queue and keep what is there, without consuming it",
+    "replay": "send captured messages to a queue, byte for byte",
+    "redrive": "send dead letters back to work",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
     "journal": "show a run, or compare two",

@@ -12,8 +12,8 @@ import logging
 import sys
 from contextlib import closing
 from threading import Event
-from time import monotonic
 
+from tallystick.cli.counter import CountLine
 from tallystick.cli.urls import URL_HELP, find_url
 from tallystick.core.tap import STARTS, Watch
 from tallystick.runtime.capture_files import CaptureFiles
@@ -57,7 +57,7 @@ def _run(args: argparse.Namespace) -> int:
         exchange=args.exchange,
         key=args.key,
     )
-    stopping, line = Event(), _Line()
+    stopping = Event()
     files = CaptureFiles(
         args.out,
         form=args.format,
@@ -66,21 +66,18 @@ def _run(args: argparse.Namespace) -> int:
         max_age=args.max_age,
         strict=True,
     )
-    with closing(files), Signals(stopping, enabled=True):
-        try:
-            count = capture_queue(
-                find_url(args.url),
-                watch,
-                files,
-                limit=args.limit if args.limit is not None else _PEEKED if args.peek else None,
-                seconds=args.seconds,
-                idle=args.idle if args.idle is not None else 1.0 if args.peek else None,
-                stopping=stopping,
-                ready=lambda: line.say(f"tally: looking at {args.queue}; stop with Ctrl-C"),
-                counted=line.count,
-            )
-        finally:
-            line.clear()
+    with closing(files), CountLine("frames") as line, Signals(stopping, enabled=True):
+        count = capture_queue(
+            find_url(args.url),
+            watch,
+            files,
+            limit=args.limit if args.limit is not None else _PEEKED if args.peek else None,
+            seconds=args.seconds,
+            idle=args.idle if args.idle is not None else 1.0 if args.peek else None,
+            stopping=stopping,
+            ready=lambda: _say(f"tally: looking at {args.queue}; stop with Ctrl-C"),
+            counted=line,
+        )
     if args.json:
         print(json.dumps({"captured": count, "queue": args.queue, "folder": args.out}))
     else:
@@ -88,24 +85,5 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-class _Line:
-    """The count on a terminal, drawn at most ten times a second."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-        self._drawn = float("-inf")
-
-    def say(self, text: str) -> None:
-        """Print a line of talk."""
-        print(text, file=sys.stderr, flush=True)
-
-    def count(self, number: int) -> None:
-        """Show how many frames there are."""
-        if self._shown and monotonic() - self._drawn >= 0.1:
-            self._drawn = monotonic()
-            print(f"\r\x1b[K{number} frames", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

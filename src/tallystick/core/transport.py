@@ -51,8 +51,9 @@ class Capabilities:
     `delays`: it can hold back what was sent. `headers`: it carries out-of-band headers. `ordered`:
     one consumer gets a queue in the order of sending. `returns`: what brings an unsettled delivery
     back, a `deadline` or the end of the `connection`. `counts`: a delivery that comes back shows it
-    in `attempts`. `warm_up`: seconds until a new consumer may get its first message. `options` go
-    to every projection (`tiers_ms`, `delayed_exchange`).
+    in `attempts`. `warm_up`: seconds until a new consumer may get its first message. `log`: what is
+    released is handed out again with all that follows it, settled or not. `options` go to every
+    projection (`tiers_ms`, `delayed_exchange`).
     """
 
     delays: bool
@@ -61,6 +62,7 @@ class Capabilities:
     returns: str
     counts: bool
     warm_up: float = 0.0
+    log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

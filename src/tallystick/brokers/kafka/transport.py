@@ -102,6 +102,7 @@ class KafkaTransport:
             returns="connection",
             counts=False,
             warm_up=_JOINING,
+            log=True,
             options={"tiers_ms": tiers_ms},
         )
         self._address: Final = address
