@@ -25,11 +25,12 @@ from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.splice import dead_letter
 from tallystick.core.tap import Looks, Tap, Watch
-from tallystick.core.transport import Delivery, Transport
+from tallystick.core.transport import Countable, Delivery, Transport
 from tallystick.runtime.address import link_to
 from tallystick.runtime.capture import wrap
 from tallystick.runtime.capture_files import CaptureFiles
 from tallystick.runtime.capture_read import read_captures
+from tallystick.runtime.status import Backlog
 from tallystick.runtime.tap import UNTAPPED, capture_queue, tapping
 
 pytestmark = pytest.mark.xdist_group("brokers")
@@ -218,12 +219,10 @@ def test_a_topic_that_is_not_there_is_said(broker_url: Callable[[str], str]) -> 
             place.tap()
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_the_command_keeps_what_is_there(
-    form: str, place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if form == "parquet" and not place.url.startswith("redis"):
-        form = "jsonl.gz"
+    form = "parquet" if place.url.startswith("redis") else "jsonl.gz"
     transport = place.open()
     send(transport, place.queue, 0, 7)
     given = ["capture", place.url, place.queue, "-o", str(tmp_path), "--format", form]
@@ -292,6 +291,7 @@ RECEIVERS = {
     "artemis": ("artemis", ""),
     "servicebus": ("servicebus", ""),
 }
+COUNTED = ("redis", "rabbitmq", "kafka", "sqs")
 
 
 @pytest.fixture(params=RECEIVERS)
@@ -361,3 +361,19 @@ def test_a_redrive_moves_what_is_asked_for_and_keeps_the_rest(
     rest = [json.loads(body) for body in arrived(target.queue, 2)]
     assert sorted(body["data"]["n"] for body in rest) == [1, 3]
     assert arrived(graveyard, 1) == [b'{"no":"letter"}']
+
+
+def test_a_broker_that_tells_its_backlog_tells_what_waits(target: Place) -> None:
+    transport, backlog = target.open(), Backlog(link_to(target.url))
+    target.stack.callback(backlog.close)
+    counted = isinstance(transport, Countable)
+    assert counted == (link_to(target.url).address.broker in COUNTED)
+    send(transport, target.queue, 0, 3)
+    end = time.monotonic() + PATIENCE
+    while (waits := backlog.ask([target.queue])) != (3 if counted else None):
+        assert time.monotonic() < end, waits
+        time.sleep(0.05)
+    consume(transport, target.queue, 3)
+    while (waits := backlog.ask([target.queue])) != (0 if counted else None):
+        assert time.monotonic() < end, waits
+        time.sleep(0.05)

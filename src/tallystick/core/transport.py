@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.frame import Frame
 
 __all__ = [
-    "Address", "Capabilities", "Delivery", "Transport", "check_options", "is_on", "lost",
-    "missing_client", "read_number", "unreachable",
+    "Address", "Capabilities", "Countable", "Delivery", "Transport", "check_options", "is_on",
+    "lost", "missing_client", "read_number", "unreachable",
 ]  # fmt: skip
 
 _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -99,6 +99,14 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """End the connection; what is unsettled stays with the broker. Safe to repeat."""
+
+
+@runtime_checkable
+class Countable(Protocol):
+    """A transport whose broker tells how many messages wait."""
+
+    def backlog(self, queue: str) -> int:
+        """Give how many messages of a queue nobody has taken yet, as far as the broker knows."""
 
 
 @dataclass(frozen=True, slots=True)

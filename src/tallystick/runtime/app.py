@@ -43,6 +43,7 @@ from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
 from tallystick.runtime.shutdown import Signals
+from tallystick.runtime.status import Status
 from tallystick.runtime.worker import Worker
 
 __all__ = ["App"]
@@ -172,7 +173,17 @@ class App:
 
     def counts(self) -> Counter[str]:
         """Give how many messages ended in which way in this run, or in the last one."""
-        return sum((worker.counts for worker in self._workers), Counter[str]())
+        copies = (Counter(dict(worker.counts)) for worker in self._workers)  # each at one moment
+        return sum(copies, Counter[str]())
+
+    def status(self) -> Status:
+        """Say how this run, or the last one, is going; from any thread."""
+        errors = [worker.last_error for worker in self._workers if worker.last_error]
+        return Status(
+            self.counts(),
+            sum(worker.in_flight for worker in self._workers),
+            errors[-1] if errors else "",
+        )
 
     def redrive(self, queue: str = "", *, to: str = "", limit: int | None = None) -> Redriven:
         """Send the dead letters of a queue back to where they came from, or to another queue."""

@@ -197,6 +197,11 @@ class KafkaTransport:
         self._readers.clear()
         self._cluster.close()
 
+    def backlog(self, queue: str) -> int:
+        """Count the records after the last commit of the group."""
+        with self._talking():
+            return self._cluster.lag(queue, self._group)
+
     def tap(self, watch: Watch) -> Tap:
         """Read a topic without a group."""
         from tallystick.brokers.kafka.tap import KafkaTap  # noqa: PLC0415

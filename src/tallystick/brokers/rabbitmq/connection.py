@@ -113,6 +113,11 @@ class Connection:
         except Broken:
             self.call(lambda done: self._declare(done, queue, passive=False, arguments=arguments))
 
+    def count(self, queue: str) -> int:
+        """Give how many messages of a queue are ready."""
+        declare = self._declare
+        return int(self.call(lambda done: declare(done, queue, passive=True, arguments={})))
+
     def publish(self, messages: Sequence[Publication]) -> None:
         """Publish all, and wait until the broker has confirmed all."""
 
@@ -250,14 +255,14 @@ class Connection:
         self._consuming.basic_consume(queue, arrived, callback=lambda _: done.set_result(None))
 
     def _declare(
-        self, done: Future[None], queue: str, *, passive: bool, arguments: dict[str, Any]
+        self, done: Future[int], queue: str, *, passive: bool, arguments: dict[str, Any]
     ) -> None:
         def closed(_channel: Any, reason: BaseException) -> None:
             if not done.done():
                 done.set_exception(Broken(_words(reason)))
 
-        def declared(_frame: Any) -> None:
-            done.set_result(None)
+        def declared(frame: Any) -> None:
+            done.set_result(frame.method.message_count)
             channels[0].close()
 
         def opened(channel: Any) -> None:

@@ -109,6 +109,11 @@ class RabbitTransport:
             self._connection.close()
             self._connection = None
 
+    def backlog(self, queue: str) -> int:
+        """Ask how many messages are ready."""
+        with self._talking() as connection:
+            return connection.count(queue)
+
     def tap(self, watch: Watch) -> Tap:
         """Get a copy from an exchange, or peek."""
         from tallystick.brokers.rabbitmq.tap import RabbitTap, check_watch  # noqa: PLC0415

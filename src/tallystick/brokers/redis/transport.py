@@ -106,6 +106,11 @@ class RedisTransport:
         """End the connection; deadlines bring back what is unsettled."""
         self._client.close()
 
+    def backlog(self, queue: str) -> int:
+        """Count what waits in the list."""
+        with self._talking():
+            return int(self._client.llen(self._layout.work_key(queue)))
+
     def tap(self, watch: Watch) -> Tap:
         """Look at what waits in a list."""
         from tallystick.brokers.redis.tap import RedisTap  # noqa: PLC0415
