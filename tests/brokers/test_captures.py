@@ -6,6 +6,9 @@ They are one module so that the brokers are started once.
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -251,6 +254,25 @@ def test_a_capture_ends_when_its_time_is_over_or_nothing_comes(
             watch = Watch(queue=place.queue)
             assert capture_queue(place.url, watch, files, stopping=stopping) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_ends_a_capture_in_order(broker_url: Callable[[str], str], tmp_path: Path) -> None:
+    for place in place_on(broker_url, "redis", ""):
+        transport = place.open()
+        send(transport, place.queue, 0, 3)
+        tally = str(Path(sys.executable).with_name("tally"))
+        program = subprocess.Popen(
+            [tally, "capture", place.url, place.queue, "-o", str(tmp_path)], stdout=subprocess.PIPE
+        )
+        end = time.monotonic() + PATIENCE
+        while not any(one.stat().st_size for one in tmp_path.glob("*.part")):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        program.send_signal(signal.SIGTERM)
+        told = program.communicate(timeout=PATIENCE)[0].decode()
+        assert (program.returncode, told.split()[:3]) == (0, ["captured", "3", "frames"])
+        assert [one.suffix for one in tmp_path.iterdir()] == [".jsonl"]
+        assert consume(transport, place.queue, 3) == bodies(0, 3)
 
 
 def test_a_capture_that_cannot_be_written_ends_with_one_line_and_takes_nothing(

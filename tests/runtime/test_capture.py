@@ -167,6 +167,29 @@ def test_the_part_of_a_program_that_was_killed_is_finished_by_the_next(
     assert [one.frame for one in read_captures([tmp_path])] == FRAMES
 
 
+ENDLESS = """
+import sys
+from tallystick.core.frame import Frame
+from tallystick.runtime.capture_files import CaptureFiles
+files = CaptureFiles(sys.argv[1], max_bytes=50_000)
+while True:
+    files.record("sent", "memory", "orders", 1, [Frame(b"x" * 100, {"headers": {"a": b"1"}})] * 7)
+"""
+
+
+def test_a_kill_leaves_whole_lines_and_no_gap(tmp_path: Path) -> None:
+    program = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)])
+    until(lambda: len(list(tmp_path.iterdir())) > 3)
+    program.kill()
+    program.wait()
+    CaptureFiles(tmp_path, form="parquet")
+    made = capture_files_in([tmp_path])
+    assert not any(one.name.endswith(".part") for one in made)
+    for one in made:
+        numbers = [capture.sequence for capture in read_captures([one])]
+        assert numbers == list(range(len(numbers)))
+
+
 def test_a_part_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     first = CaptureFiles(tmp_path, node="first")
     put(first, FRAMES)

@@ -154,7 +154,7 @@ class CaptureFiles:
             name = f"{safe}-{moment}-{os.getpid()}-{next(_NUMBER)}{PART}"
             part = self.folder / name
             self.folder.mkdir(parents=True, exist_ok=True)
-            number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
             if lock_part(number) and part.exists():
                 break
             os.close(number)
