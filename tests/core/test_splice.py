@@ -13,7 +13,7 @@ from tallystick.core.canonical import canonical
 from tallystick.core.envelope import DeadLetter, decode
 from tallystick.core.errors import Refused, Rejected
 from tallystick.core.scan import load, scan
-from tallystick.core.splice import dead_letter, poison_record, redrive, retry
+from tallystick.core.splice import dead_letter, poison_record, redrive, renew, retry
 from tests.core.messages import good_texts, payloads, texts
 
 RECORD = DeadLetter(reason="failed", failed_at=7, original_queue="orders", attempts=3, lang="go")
@@ -62,6 +62,20 @@ def test_a_redrive_leaves_the_text_of_every_other_member_alone(body: bytes) -> N
     before_texts = [(m.path, body[m.start : m.end]) for m in scan(body) if m.path not in changed]
     after_texts = [(m.path, after[m.start : m.end]) for m in scan(after) if m.path not in changed]
     assert after_texts == [row for row in before_texts if row[0][0] != "dead_letter"]
+
+
+@given(good)
+def test_another_id_changes_the_id_and_no_other_byte(body: bytes) -> None:
+    after = renew(body, 'new "id"')
+    places = [member for member in scan(body) if member.path == ("meta", "id")]
+    if not places:
+        assert after == body
+        return
+    place = places[-1]
+    assert after == body[: place.value] + b'"new \\"id\\""' + body[place.end :]
+    meta = load(body)["meta"]
+    if isinstance(meta, dict) and "id" in meta:  # a name may be there twice; the last one counts
+        assert load(after)["meta"]["id"] == 'new "id"'
 
 
 @given(st.one_of(st.binary(max_size=60), texts().map(str.encode)))

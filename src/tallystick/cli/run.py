@@ -1,7 +1,7 @@
 """`tally run module:app`: handle messages until a signal, a limit or a quiet while.
 
-The first SIGINT or SIGTERM lets handlers finish, a second ends the program at once. On a terminal a
-line on stderr shows the counts while it runs; at the end they go to stdout.
+The first SIGINT or SIGTERM lets handlers finish, a second ends the program at once. How it is doing
+is shown on stderr while it runs (`cli.live`); at the end the counts go to stdout.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import logging
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Event, Thread
 
 from tallystick import App
+from tallystick.cli.live import Live
 from tallystick.core.errors import UsageError
 
 __all__ = ["register"]
@@ -28,15 +26,21 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queue", action="append", default=[], help="consume this one; repeatable")
     parser.add_argument("--limit", type=int, help="end after so many messages of each queue")
     parser.add_argument("--idle", type=float, help="end when nothing came for so many seconds")
-    parser.add_argument("--json", action="store_true", help="the counts as one object on stdout")
+    parser.add_argument(
+        "--every", type=float, help="seconds from one status to the next (1 on a terminal, else 10)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="status lines and, on stdout, the counts as objects"
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.every is not None and args.every <= 0:
+        raise UsageError(f"--every is {args.every:g}, not above 0", code="option")
     app = _find(args.app)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     print(f"tally: {app!r}; stop with Ctrl-C", file=sys.stderr)
-    with _watched(app):
+    with Live(app, args.queue, machine=args.json, every=args.every):
         counts = app.run(args.queue, limit=args.limit, idle=args.idle)
     app.close()
     print(json.dumps(counts) if args.json else _line(counts))
@@ -63,25 +67,3 @@ def _find(given: str) -> App:
 
 def _line(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items())) or "none"
-
-
-@contextmanager
-def _watched(app: App) -> Iterator[None]:
-    """Show the counts once a second while people look on."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    done = Event()
-
-    def show() -> None:
-        while not done.wait(1.0):
-            print(f"\r\x1b[K{_line(app.counts())}", end="", file=sys.stderr, flush=True)
-
-    thread = Thread(target=show, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,6 +1,7 @@
 """Change one thing in a body and leave every other byte alone (law 1).
 
-A retry changes `attempts`; a dead letter adds its block; a redrive takes the block away again.
+A retry changes `attempts`; a dead letter adds its block; a redrive takes the block away again; a
+message that is sent anew as another one gets another id.
 Nothing is parsed and written anew: the new text is spliced in where the old one stood. A poison
 body is kept as it came, inside a record that can always be read (ADR-0035).
 """
@@ -18,7 +19,7 @@ from tallystick.core.envelope import DeadLetter, classify
 from tallystick.core.errors import Refused, Rejected
 from tallystick.core.scan import scan
 
-__all__ = ["dead_letter", "poison_record", "redrive", "retry"]
+__all__ = ["dead_letter", "poison_record", "redrive", "renew", "retry"]
 
 _SPACE: Final = b" \t\n\r"
 _LAST_MEMBER: Final = re.compile(
@@ -49,6 +50,16 @@ def redrive(body: bytes) -> bytes:
     """Give the message without its `dead_letter` block and with `attempts` at 0."""
     _check(body)
     return _with_attempts(_without_block(body), 0)
+
+
+def renew(body: bytes, message_id: str) -> bytes:
+    """Give the same bytes with another `meta.id`; a message without one stays as it is."""
+    _check(body)
+    places = [member for member in scan(body, finite=False) if member.path == ("meta", "id")]
+    if not places:
+        return body
+    last = places[-1]
+    return body[: last.value] + string_text(message_id).encode() + body[last.end :]
 
 
 def poison_record(body: bytes, record: DeadLetter) -> bytes:

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.frame import Frame
 
 __all__ = [
-    "Address", "Capabilities", "Delivery", "Transport", "check_options", "is_on", "lost",
-    "missing_client", "read_number", "unreachable",
+    "Address", "Capabilities", "Countable", "Delivery", "Transport", "check_options", "is_on",
+    "lost", "missing_client", "read_number", "unreachable",
 ]  # fmt: skip
 
 _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -51,8 +51,9 @@ class Capabilities:
     `delays`: it can hold back what was sent. `headers`: it carries out-of-band headers. `ordered`:
     one consumer gets a queue in the order of sending. `returns`: what brings an unsettled delivery
     back, a `deadline` or the end of the `connection`. `counts`: a delivery that comes back shows it
-    in `attempts`. `warm_up`: seconds until a new consumer may get its first message. `options` go
-    to every projection (`tiers_ms`, `delayed_exchange`).
+    in `attempts`. `warm_up`: seconds until a new consumer may get its first message. `log`: what is
+    released is handed out again with all that follows it, settled or not. `options` go to every
+    projection (`tiers_ms`, `delayed_exchange`).
     """
 
     delays: bool
@@ -61,6 +62,7 @@ class Capabilities:
     returns: str
     counts: bool
     warm_up: float = 0.0
+    log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -97,6 +99,14 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """End the connection; what is unsettled stays with the broker. Safe to repeat."""
+
+
+@runtime_checkable
+class Countable(Protocol):
+    """A transport whose broker tells how many messages wait."""
+
+    def backlog(self, queue: str) -> int:
+        """Give how many messages of a queue nobody has taken yet, as far as the broker knows."""
 
 
 @dataclass(frozen=True, slots=True)

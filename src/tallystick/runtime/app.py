@@ -9,7 +9,8 @@
     app.run()
 
 Delivery is at least once: a message is acknowledged after its handler's outcome is settled. A
-publish is the broker's when it returns. The URL's secrets are in no log line and no repr.
+publish is the broker's when it returns. The URL's secrets are in no log line and no repr. With
+`capture=FOLDER` every frame sent or received is kept there (docs/guides/capture.md).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from tallystick.core.errors import TallystickError, UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Transport
 from tallystick.runtime.address import Link, link_to
+from tallystick.runtime.capture import Sink, wrap
+from tallystick.runtime.capture_files import CaptureFiles
 from tallystick.runtime.claims import Claims, SeenClaims, Transactional, open_claims
 from tallystick.runtime.contracts import open_contracts, refuse_breach
 from tallystick.runtime.dead_letter import dead_letter_queue
@@ -44,6 +47,7 @@ from tallystick.runtime.redrive import Redriven, redrive
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Rules
 from tallystick.runtime.shutdown import Signals
+from tallystick.runtime.status import Status
 from tallystick.runtime.telemetry import Telemetry, open_probe
 from tallystick.runtime.worker import Worker
 from tallystick.schemas.catalog import Catalog
@@ -66,6 +70,7 @@ class App:
         idempotency: str | Claims | None = None,
         seen: Seen | None = None,
         telemetry: bool | Telemetry = False,
+        capture: str | Path | Sink | None = None,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = new_uuid,
         **settings: Any,
@@ -81,6 +86,8 @@ class App:
             catalog, self.settings.validate, self.settings.on_unknown_schema
         )
         self._claims: Final = _claims(idempotency, seen, clock)
+        self._owns_sink: Final = isinstance(capture, str | Path)
+        self._sink: Final = CaptureFiles(capture) if isinstance(capture, str | Path) else capture
         self._clock: Final = clock
         self._new_id: Final = new_id
         self._handlers: Final[dict[str, Handler]] = {}
@@ -177,11 +184,21 @@ class App:
 
     def counts(self) -> Counter[str]:
         """Give how many messages ended in which way in this run, or in the last one."""
-        return sum((worker.counts for worker in self._workers), Counter[str]())
+        copies = (Counter(dict(worker.counts)) for worker in self._workers)  # each at one moment
+        return sum(copies, Counter[str]())
+
+    def status(self) -> Status:
+        """Say how this run, or the last one, is going; from any thread."""
+        errors = [worker.last_error for worker in self._workers if worker.last_error]
+        return Status(
+            self.counts(),
+            sum(worker.in_flight for worker in self._workers),
+            errors[-1] if errors else "",
+        )
 
     def redrive(self, queue: str = "", *, to: str = "", limit: int | None = None) -> Redriven:
         """Send the dead letters of a queue back to where they came from, or to another queue."""
-        transport = self.link.open()
+        transport = self._open()
         try:
             graveyard = self._graveyard(queue or self.settings.queue)
             transport.ensure([graveyard, *([to] if to else [])])
@@ -194,13 +211,15 @@ class App:
         self._stopping.set()
 
     def close(self) -> None:
-        """End the connection that publishes, and those of the idempotency store."""
+        """End the connections to the broker and the idempotency store, and finish the capture."""
         if self._claims is not None:
             self._claims.close()
         with self._lock:
             if self._publisher is not None:
                 self._publisher.close()
                 self._publisher = None
+        if self._owns_sink and self._sink is not None:
+            self._sink.close()
 
     def __enter__(self) -> Self:
         return self
@@ -235,6 +254,12 @@ class App:
     ) -> list[Envelope]:
         return [self._make(urn, data, queue, trace_id) for urn, data in messages]
 
+    def _open(self) -> Transport:
+        transport = self.link.open()
+        if self._sink is None:
+            return transport
+        return wrap(transport, self._sink, broker=self.link.address.broker)
+
     def _make(self, urn: str, data: Any, queue: str, trace_id: str) -> Envelope:
         envelope = make(
             urn,
@@ -250,7 +275,7 @@ class App:
     def _send(self, queue: str, batch: list[Envelope], options: Mapping[str, Any]) -> list[str]:
         with self._lock:
             if self._publisher is None:
-                self._publisher = self.link.open()
+                self._publisher = self._open()
             transport = self._publisher
             frames: list[Frame] = [
                 project(
@@ -272,7 +297,7 @@ class App:
         return [str(envelope.meta.id if envelope.meta else "") for envelope in batch]
 
     def _worker(self, queue: str) -> tuple[Worker, Transport]:
-        transport = self.link.open()
+        transport = self._open()
         rules = Rules(self.link.binding, transport.capabilities, self.settings)
         execution = Execution(
             rules,

@@ -25,7 +25,8 @@ from tallystick.runtime.retry import draw
 from tallystick.runtime.settings import Settings
 
 __all__ = [
-    "Failure", "Plan", "Rules", "plan_failure", "plan_gated", "plan_release", "plan_success",
+    "Failure", "Plan", "Rules", "carried", "plan_failure", "plan_gated", "plan_release",
+    "plan_success",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -87,7 +88,7 @@ def plan_gated(rules: Rules, reading: Reading) -> Plan:
     settings, delivery = rules.settings, reading.delivery
     outcome = settle_gated(rules.binding.settle, settings.on_unknown_urn, settings.dead_letter)
     if outcome == "dlq_raw":
-        frame = Frame(delivery.frame.body, _carried(rules.binding, delivery.frame))
+        frame = Frame(delivery.frame.body, carried(rules.binding, delivery.frame))
         return Plan(
             "replace", delivery, "dead_lettered", _graveyard(rules, delivery), frame,
             note=reading.fault,
@@ -183,7 +184,7 @@ def _dead_letter(
     )
     frame = reading.delivery.frame
     if reading.envelope is None:
-        return Frame(splice.poison_record(frame.body, record), _carried(rules.binding, frame))
+        return Frame(splice.poison_record(frame.body, record), carried(rules.binding, frame))
     body = splice.dead_letter(frame.body, record)
     return _projected(rules, reading, decode(body), _graveyard(rules, reading.delivery), {})
 
@@ -208,7 +209,7 @@ def _projected(
 def _poison_retry(rules: Rules, reading: Reading, attempts: int) -> Frame:
     """Keep the body where the broker carries the count, else send the bare count (4.1.5)."""
     binding, frame = rules.binding, reading.delivery.frame
-    sections = _carried(binding, frame)
+    sections = carried(binding, frame)
     native = [count for count in binding.counts if count.rule == "override"]
     for count in native:
         slot = next(s for s in binding.slots if (s.section, s.key) == (count.section, count.key))
@@ -222,7 +223,7 @@ def _poison_retry(rules: Rules, reading: Reading, attempts: int) -> Frame:
     return Frame(frame.body if native else b'{"attempts":%d}' % attempts, sections)
 
 
-def _carried(binding: Binding, frame: Frame) -> dict[str, dict[str, Any]]:
+def carried(binding: Binding, frame: Frame) -> dict[str, dict[str, Any]]:
     """Give the native fields that go on with a body, without those of an earlier wait."""
     own = {(slot.section, slot.key) for slot in binding.slots}
     waits = [rule.slots for rule in (binding.delay, binding.retry) if rule is not None]

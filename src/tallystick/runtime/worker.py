@@ -45,6 +45,7 @@ class Worker:
         self, transport: Transport, queue: str, execution: Execution, stopping: Event
     ) -> None:
         self.counts: Final[Counter[str]] = Counter()
+        self.last_error = ""
         self._transport: Final = transport
         self._queue: Final = queue
         self._execution: Final = execution
@@ -57,6 +58,11 @@ class Worker:
         self._held: list[tuple[float, int, Plan]] = []
         self._order: Final = count()
         self._failures = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many messages were taken and are not settled yet."""
+        return len(self._running) + len(self._held)
 
     def run(self, *, limit: int | None = None, idle: float | None = None) -> None:
         """Consume until told to stop, or `limit` messages are settled, or idle for so long."""
@@ -113,6 +119,7 @@ class Worker:
             if not self._failures:
                 _LOG.warning("queue %s: %s; trying again", self._queue, error)
             self._failures += 1
+            self.last_error = f"{self._queue}: {error}"
             self._stopping.wait(pause)
             return []
         if self._failures:
@@ -187,6 +194,7 @@ class Worker:
         except TallystickError as error:
             self.counts["unsettled"] += len(plans)
             self._measure(["unsettled"] * len(plans))
+            self.last_error = f"{self._queue}: {error}"
             text = "queue %s: %d settlements failed, left to the broker: %s"
             _LOG.warning(text, self._queue, len(plans), error)
             self._leave(plans, error)
@@ -195,6 +203,8 @@ class Worker:
         for plan in plans:
             self.counts[plan.outcome] += 1
             if plan.outcome not in _QUIET:
+                if plan.outcome != "handed_back":
+                    self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
                 level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
                 _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from tallystick.core.frame import Frame
+from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
     Address,
     Capabilities,
@@ -33,7 +34,7 @@ from tallystick.core.transport import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ArtemisTransport", "connect"]
+__all__ = ["ArtemisTransport", "connect", "mark_queue", "read_frame"]
 
 _OPTIONS: Final = ("credit", "timeout")
 _STALE: Final = 15.0
@@ -141,6 +142,12 @@ class ArtemisTransport:
             with suppress(ProtonException, OSError):  # one that broke cannot say goodbye
                 connection.close()
 
+    def tap(self, watch: Watch) -> Tap:
+        """Browse a queue."""
+        from tallystick.brokers.artemis.tap import ArtemisTap  # noqa: PLC0415
+
+        return ArtemisTap(watch, lambda: self._connection, self._talking)
+
     def _is_mine(self, delivery: Delivery) -> bool:
         receiver, _ = self._receivers.get(delivery.queue, (None, None))
         return receiver is not None and receiver is delivery.handle[0]
@@ -163,7 +170,7 @@ class ArtemisTransport:
 
             class Anycast(LinkOption):
                 def apply(self, link: Any) -> None:
-                    _mark(link.target)
+                    mark_queue(link.target)
 
             self._senders[queue] = self._connection.create_sender(
                 queue, name=f"tally-{uuid4().hex}", options=[Anycast()]
@@ -179,11 +186,11 @@ class ArtemisTransport:
 
             class Collect(MessagingHandler):
                 def on_message(self, event: Any) -> None:
-                    arrived.append((_frame(event.message), event.delivery))
+                    arrived.append((read_frame(event.message), event.delivery))
 
             class Anycast(LinkOption):
                 def apply(self, link: Any) -> None:
-                    _mark(link.source)
+                    mark_queue(link.source)
 
             receiver = self._connection.create_receiver(
                 queue,
@@ -214,7 +221,8 @@ class ArtemisTransport:
             raise unreachable(self._address, error) from error
 
 
-def _mark(terminus: Any) -> None:
+def mark_queue(terminus: Any) -> None:
+    """Say that a link means a queue, not a topic."""
     from proton import symbol  # noqa: PLC0415
 
     terminus.capabilities.put_object(symbol("queue"))
@@ -245,7 +253,8 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, int) else value
 
 
-def _frame(message: Any) -> Frame:
+def read_frame(message: Any) -> Frame:
+    """Give the frame of a message."""
     body = message.body
     data = body.encode() if isinstance(body, str) else bytes(body or b"")
     annotations = {str(key): value for key, value in (message.annotations or {}).items()}

@@ -143,6 +143,20 @@ class Cluster:
         """Let a partition that was held go on."""
         consumer.resume([TopicPartition(topic, partition)])
 
+    def lag(self, topic: str, group: str) -> int:
+        """Count the records that a group has not committed, without joining it."""
+        consumer = self.consumer({"group.id": group, "enable.auto.commit": False})
+        try:
+            known = consumer.list_topics(topic, self._timeout).topics[topic].partitions
+            places = [TopicPartition(topic, number) for number in known]
+            total = 0
+            for place in consumer.committed(places, self._timeout):
+                first, last = consumer.get_watermark_offsets(place, self._timeout)
+                total += max(last - max(place.offset, first), 0)
+            return total
+        finally:
+            consumer.close()
+
     def close(self) -> None:
         """Let go of the producer; everything it was given has been reported."""
         self._producer = None

@@ -24,10 +24,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.kafka.binding import BINDING
 from tallystick.brokers.kafka.progress import Partition
+from tallystick.brokers.kafka.record import read_frame
 from tallystick.core.delay import DEFAULT_RETRY_TIERS_MS
 from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.names import name
+from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
     Address,
     Capabilities,
@@ -100,6 +102,7 @@ class KafkaTransport:
             returns="connection",
             counts=False,
             warm_up=_JOINING,
+            log=True,
             options={"tiers_ms": tiers_ms},
         )
         self._address: Final = address
@@ -194,6 +197,18 @@ class KafkaTransport:
         self._readers.clear()
         self._cluster.close()
 
+    def backlog(self, queue: str) -> int:
+        """Count the records after the last commit of the group."""
+        with self._talking():
+            return self._cluster.lag(queue, self._group)
+
+    def tap(self, watch: Watch) -> Tap:
+        """Read a topic without a group."""
+        from tallystick.brokers.kafka.tap import KafkaTap  # noqa: PLC0415
+
+        timeout = read_number(self._address, "timeout", 30.0)
+        return KafkaTap(self._cluster, watch, timeout, self._talking)
+
     def _reader(self, queue: str) -> _Reader:
         if queue not in self._readers:
             self._cluster.ensure([queue])
@@ -218,10 +233,7 @@ class KafkaTransport:
         number, offset = message.partition(), message.offset()
         partition = reader.partitions.setdefault(number, Partition())
         partition.hand_out(offset)
-        record = {"key": message.key(), "timestamp": message.timestamp()[1]}
-        headers = dict(message.headers() or [])
-        frame = Frame(message.value() or b"", {"headers": headers, "record": record})
-        return Delivery(frame, queue, (number, partition.epoch, offset))
+        return Delivery(read_frame(message), queue, (number, partition.epoch, offset))
 
     def _partition(self, delivery: Delivery) -> Partition | None:
         number, epoch, _ = delivery.handle

@@ -53,6 +53,10 @@ class Space:
             ready.append(heappop(later)[2])
         return [ready.popleft() for _ in range(min(limit, len(ready)))]
 
+    def waiting(self, queue: str) -> int:
+        """Count what nobody has taken; the caller holds `changed`."""
+        return len(self._ready[queue]) + len(self._later[queue])
+
     def next_due(self, queue: str) -> float | None:
         """Give the seconds until a frame is due that is not yet."""
         later = self._later[queue]
@@ -122,6 +126,11 @@ class MemoryTransport:
     def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
         """Put it back: there is no policy here."""
         self.release(delivery)
+
+    def backlog(self, queue: str) -> int:
+        """Count what is there, due or not."""
+        with self._space.changed:
+            return self._space.waiting(queue)
 
     def close(self) -> None:
         """Put back what is unsettled, oldest first."""

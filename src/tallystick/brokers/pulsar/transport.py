@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick.brokers.pulsar.binding import BINDING
 from tallystick.core.frame import Frame
 from tallystick.core.names import name
+from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
     Address,
     Capabilities,
@@ -140,6 +141,15 @@ class PulsarTransport:
             client, self._client = self._client, None
             client.close()
 
+    def tap(self, watch: Watch) -> Tap:
+        """Read a topic without a subscription that lasts."""
+        from tallystick.brokers.pulsar.tap import PulsarTap  # noqa: PLC0415
+
+        with self._talking() as pulsar:
+            place = getattr(pulsar.MessageId, watch.start)
+            reader = self._client.create_reader(self._topic(watch.queue), place)
+        return PulsarTap(reader, _frame, self._talking)
+
     def _is_mine(self, delivery: Delivery) -> bool:
         return self._consumers.get(delivery.queue) is delivery.handle[0]
 
@@ -185,11 +195,15 @@ class PulsarTransport:
 
 
 def _delivery(queue: str, consumer: Any, message: Any) -> Delivery:
+    return Delivery(_frame(message), queue, (consumer, message))
+
+
+def _frame(message: Any) -> Frame:
     sections = {
         "properties": dict(message.properties()),
         "message": {"redelivery_count": message.redelivery_count()},
     }
-    return Delivery(Frame(bytes(message.data()), sections), queue, (consumer, message))
+    return Frame(bytes(message.data()), sections)
 
 
 def connect(address: Address) -> Callable[[], PulsarTransport]:

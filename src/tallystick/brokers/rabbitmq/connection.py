@@ -102,12 +102,21 @@ class Connection:
                 if monotonic() >= end:
                     raise Broken(f"no answer in {self._timeout:g} s") from None
 
+    def open_channel(self) -> Any:
+        """Open a channel beside our two, for whoever asks."""
+        return self.call(lambda done: self._connection.channel(on_open_callback=done.set_result))
+
     def declare(self, queue: str, arguments: dict[str, Any]) -> None:
         """Make a durable queue unless there is one, on a channel that may fail."""
         try:
             self.call(lambda done: self._declare(done, queue, passive=True, arguments={}))
         except Broken:
             self.call(lambda done: self._declare(done, queue, passive=False, arguments=arguments))
+
+    def count(self, queue: str) -> int:
+        """Give how many messages of a queue are ready."""
+        declare = self._declare
+        return int(self.call(lambda done: declare(done, queue, passive=True, arguments={})))
 
     def publish(self, messages: Sequence[Publication]) -> None:
         """Publish all, and wait until the broker has confirmed all."""
@@ -246,14 +255,14 @@ class Connection:
         self._consuming.basic_consume(queue, arrived, callback=lambda _: done.set_result(None))
 
     def _declare(
-        self, done: Future[None], queue: str, *, passive: bool, arguments: dict[str, Any]
+        self, done: Future[int], queue: str, *, passive: bool, arguments: dict[str, Any]
     ) -> None:
         def closed(_channel: Any, reason: BaseException) -> None:
             if not done.done():
                 done.set_exception(Broken(_words(reason)))
 
-        def declared(_frame: Any) -> None:
-            done.set_result(None)
+        def declared(frame: Any) -> None:
+            done.set_result(frame.method.message_count)
             channels[0].close()
 
         def opened(channel: Any) -> None:

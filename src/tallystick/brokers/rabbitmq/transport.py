@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
+from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
     Address,
     Capabilities,
@@ -107,6 +108,19 @@ class RabbitTransport:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def backlog(self, queue: str) -> int:
+        """Ask how many messages are ready."""
+        with self._talking() as connection:
+            return connection.count(queue)
+
+    def tap(self, watch: Watch) -> Tap:
+        """Get a copy from an exchange, or peek."""
+        from tallystick.brokers.rabbitmq.tap import RabbitTap, check_watch  # noqa: PLC0415
+
+        check_watch(watch)
+        with self._talking() as connection:
+            return RabbitTap(connection, watch, _frame, self._talking)
 
     def _settle(self, deliveries: Sequence[Delivery], *, requeue: bool = False) -> None:
         from tallystick.brokers.rabbitmq.connection import Broken  # noqa: PLC0415

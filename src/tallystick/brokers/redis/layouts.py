@@ -47,6 +47,12 @@ class Layout(Protocol):
     def wait_key(self, queue: str) -> str:
         """Name a list that is not empty when something can be taken."""
 
+    def work_key(self, queue: str) -> str:
+        """Name the list of what waits."""
+
+    def read(self, element: bytes) -> Frame:
+        """Give the frame of an element of that list."""
+
     def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
         """End reservations; raise when some had expired."""
 
@@ -96,6 +102,12 @@ class LegacyLayout:
     def wait_key(self, queue: str) -> str:
         """Name the work list."""
         return name(BINDING.names, "work", queue)
+
+    work_key = wait_key
+
+    def read(self, element: bytes) -> Frame:
+        """Give the body and its headers."""
+        return read_element(element)
 
     def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
         """Take the reservations out; those that have expired are not touched."""
@@ -179,6 +191,14 @@ class LaravelLayout:
     def wait_key(self, queue: str) -> str:
         """Name the list of tokens."""
         return self._key("notify", queue)
+
+    def work_key(self, queue: str) -> str:
+        """Name the list of what is ready."""
+        return self._key("work", queue)
+
+    def read(self, element: bytes) -> Frame:
+        """Give the body, which is all there is."""
+        return Frame(element)
 
     def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
         """Take the reservations out."""

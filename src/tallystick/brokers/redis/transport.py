@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick.brokers.redis.layouts import LaravelLayout, Layout, LegacyLayout
 from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
+from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
     Address,
     Capabilities,
@@ -104,6 +105,19 @@ class RedisTransport:
     def close(self) -> None:
         """End the connection; deadlines bring back what is unsettled."""
         self._client.close()
+
+    def backlog(self, queue: str) -> int:
+        """Count what waits in the list."""
+        with self._talking():
+            return int(self._client.llen(self._layout.work_key(queue)))
+
+    def tap(self, watch: Watch) -> Tap:
+        """Look at what waits in a list."""
+        from tallystick.brokers.redis.tap import RedisTap  # noqa: PLC0415
+
+        key = self._layout.work_key(watch.queue)
+        frame_of = self._layout.read
+        return RedisTap(self._client, key, frame_of, self._talking, watch.start)
 
     @contextmanager
     def _talking(self) -> Iterator[None]:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from tallystick.core.errors import Refused, UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.slot import Long
+from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
     Address,
     Capabilities,
@@ -130,6 +131,15 @@ class ServiceBusTransport:
         self._receivers.clear()
         if client is not None:
             client.close()
+
+    def tap(self, watch: Watch) -> Tap:
+        """Peek at a queue."""
+        from tallystick.brokers.servicebus.tap import ServiceBusTap  # noqa: PLC0415
+
+        with self._talking():
+            receiver = self._client.get_queue_receiver(watch.queue)
+            receiver.__enter__()
+        return ServiceBusTap(receiver, _frame, self._talking, watch.start)
 
     def _is_mine(self, delivery: Delivery) -> bool:
         receiver = self._receivers.get(delivery.queue)

@@ -161,6 +161,14 @@ class SqsTransport:
     def give_up(self, delivery: Delivery, reason: str) -> None:
         """Do nothing: the queue's RedrivePolicy decides."""
 
+    def backlog(self, queue: str) -> int:
+        """Ask how many messages are visible, about."""
+        with self._talking():
+            answer = self._client.get_queue_attributes(
+                QueueUrl=self._url(queue), AttributeNames=["ApproximateNumberOfMessages"]
+            )
+        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
     def close(self) -> None:
         """End the connections."""
         self._client.close()

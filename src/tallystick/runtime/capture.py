@@ -1,0 +1,97 @@
+"""Wrap a transport, and every frame it sends or receives goes to a sink, with its time.
+
+A frame counts as sent when the broker has confirmed it, at the time when the send began; as
+received at the time when it was handed out. What fails is not recorded. A sink only looks on: it
+never raises for a frame, so that no message is lost, doubled or acknowledged because of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from tallystick.core.frame import Frame
+from tallystick.core.transport import Capabilities, Delivery, Transport
+
+__all__ = ["Captured", "Sink", "wrap"]
+
+
+class Sink(Protocol):
+    """Where captures go; safe to call from many threads."""
+
+    def record(
+        self, direction: str, broker: str, queue: str, at: int, frames: Sequence[Frame]
+    ) -> None:
+        """Keep frames that were seen at a time, in nanoseconds since the epoch."""
+
+    def close(self) -> None:
+        """Finish what is being written; a later frame begins anew."""
+
+
+class Captured:
+    """A transport that is looked upon; it behaves as the one inside."""
+
+    def __init__(
+        self, inside: Transport, sink: Sink, broker: str, clock: Callable[[], int]
+    ) -> None:
+        self._inside: Final = inside
+        self._sink: Final = sink
+        self._broker: Final = broker
+        self._clock: Final = clock
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the broker does by itself."""
+        return self._inside.capabilities
+
+    def ensure(self, queues: Sequence[str]) -> None:
+        """Make sure that these queues exist."""
+        self._inside.ensure(queues)
+
+    def send(self, queue: str, frames: Sequence[Frame]) -> None:
+        """Send, and record what the broker confirmed."""
+        began = self._clock()
+        self._inside.send(queue, frames)
+        self._sink.record("sent", self._broker, queue, began, frames)
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        """Receive, and record what came."""
+        deliveries = self._inside.receive(queue, limit, timeout)
+        if deliveries:
+            frames = [delivery.frame for delivery in deliveries]
+            self._sink.record("received", self._broker, queue, self._clock(), frames)
+        return deliveries
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """Tell the broker that these are done."""
+        self._inside.ack(deliveries)
+
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:
+        """Hand it out again; the broker does, and nothing is sent."""
+        self._inside.release(delivery, delay)
+
+    def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
+        """Send a frame in place of a delivery, and record it."""
+        began = self._clock()
+        self._inside.replace(delivery, queue, frame)
+        self._sink.record("sent", self._broker, queue, began, [frame])
+
+    def leave(self, delivery: Delivery) -> None:
+        """Leave it unsettled."""
+        self._inside.leave(delivery)
+
+    def give_up(self, delivery: Delivery, reason: str) -> None:
+        """Leave it to the broker's own policy."""
+        self._inside.give_up(delivery, reason)
+
+    def close(self) -> None:
+        """End the connection; the sink is its owner's to close."""
+        self._inside.close()
+
+
+def wrap(
+    transport: Transport, sink: Sink, *, broker: str, clock: Callable[[], int] = time.time_ns
+) -> Captured:
+    """Give a transport whose frames go to a sink as well."""
+    return Captured(transport, sink, broker, clock)

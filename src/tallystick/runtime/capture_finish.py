@@ -1,0 +1,139 @@
+"""Finish a capture that was written as lines: `NAME.jsonl.part` becomes what was asked for.
+
+    jsonl      NAME.jsonl       renamed
+    jsonl.gz   NAME.jsonl.gz    compressed
+    parquet    NAME.parquet     converted, in batches of bounded size
+
+A part holds whole lines, and perhaps half a line when its writer was killed: that half is cut off.
+The part goes away after its successor is complete under its own name, so a crash at any time
+loses nothing, and finishing again gives the same file. Who writes a part holds a lock on it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, Final
+
+from tallystick.core.capture import COLUMNS, read, to_row
+from tallystick.core.errors import Unavailable, UsageError
+
+__all__ = ["FORMS", "PART", "check_form", "finish", "lock_part", "recover"]
+
+PART: Final = ".jsonl.part"
+_ROWS: Final = 5_000
+_BATCH_BYTES: Final = 16 << 20
+_STEP: Final = 1 << 16
+
+
+def check_form(form: str) -> None:
+    """Refuse a form that nobody knows, or that cannot be written here."""
+    if form not in FORMS:
+        hint = f"one of {', '.join(FORMS)}"
+        raise UsageError(f"captures are not written as {form!r}", code="capture_form", hint=hint)
+    if form == "parquet" and find_spec("pyarrow") is None:
+        raise Unavailable(
+            "captures in Parquet need pyarrow",
+            code="no_client",
+            hint="pip install 'tallystick[capture]'",
+        )
+
+
+def finish(part: Path, form: str) -> Path | None:
+    """Give the finished file of a part that nobody writes any more; None when it held nothing."""
+    _cut(part)
+    if not part.stat().st_size:
+        part.unlink()
+        return None
+    target = part.with_name(part.name.removesuffix(PART) + f".{form}")
+    if form == "jsonl":
+        return part.rename(target)
+    building = target.with_name(f"{target.name}.building")
+    try:
+        FORMS[form](part, building)
+        building.rename(target)
+    finally:
+        building.unlink(missing_ok=True)
+    part.unlink()
+    return target
+
+
+def recover(folder: Path) -> Iterator[Path]:
+    """Give the parts in a folder whose writers are gone, ready to be finished."""
+    for part in sorted(folder.glob(f"*{PART}")):
+        with suppress(FileNotFoundError), part.open("rb") as held:
+            if lock_part(held.fileno()):
+                yield part
+
+
+def lock_part(number: int) -> bool:
+    """Take the lock of an open part; say whether it was free."""
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _cut(part: Path) -> None:
+    """Cut off what follows the last end of a line."""
+    with part.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(end - _STEP, 0)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                file.truncate(start + found + 1)
+                return
+            end = start
+        file.truncate(0)
+
+
+def _compress(part: Path, building: Path) -> None:
+    with part.open("rb") as lines, gzip.open(building, "wb", compresslevel=5) as packed:
+        shutil.copyfileobj(lines, packed, 1 << 20)
+
+
+def _convert(part: Path, building: Path) -> None:
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS.items()])
+    with (
+        part.open("rb") as lines,
+        parquet.ParquetWriter(building, schema, compression="zstd") as table,
+    ):
+        for rows in _batches(lines):
+            table.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _batches(lines: IO[bytes]) -> Iterator[list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    size = 0
+    for line in lines:
+        rows.append(to_row(read(line)))
+        size += len(line)
+        if len(rows) == _ROWS or size > _BATCH_BYTES:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
+
+
+def _keep(part: Path, building: Path) -> None:
+    part.rename(building)
+
+
+FORMS: Final[dict[str, Callable[[Path, Path], None]]] = {
+    "jsonl": _keep,
+    "jsonl.gz": _compress,
+    "parquet": _convert,
+}
+"""The forms of a finished capture, and how each is made from lines."""

@@ -1,0 +1,99 @@
+"""Read captures back from files and folders, in the order of their names, one at a time.
+
+Lines (`.jsonl`, compressed as `.jsonl.gz`, or a `.jsonl.part` that is being written) and Parquet.
+Half a line at the end of a part has not been written yet and is passed over; anything else that is
+no capture is told with its file and line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from tallystick.core.capture import COLUMNS, Capture, from_row, read
+from tallystick.core.errors import Rejected, Unavailable, UsageError
+from tallystick.runtime.capture_finish import PART, check_form
+
+__all__ = ["capture_files_in", "read_captures"]
+
+_ROWS: Final = 1_000
+
+
+def capture_files_in(paths: Iterable[str | Path]) -> list[Path]:
+    """Give the capture files that paths name: files as they are, folders by their content."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if _reader(one) is not None)
+            if not inside:
+                raise Unavailable(f"there is no capture in {path}", code="no_capture")
+            found += inside
+        elif not path.exists():
+            raise Unavailable(f"there is no {path}", code="no_capture", hint="check the path")
+        elif _reader(path) is None:
+            hint = f"captures end in {', '.join(_READERS)}"
+            raise UsageError(f"{path} is no capture", code="no_capture", hint=hint)
+        else:
+            found.append(path)
+    return found
+
+
+def read_captures(paths: Iterable[str | Path]) -> Iterator[Capture]:
+    """Give every capture of these files and folders."""
+    for path in capture_files_in(paths):
+        reader = _reader(path)
+        if reader is not None:
+            yield from reader(path)
+
+
+def _reader(path: Path) -> Callable[[Path], Iterator[Capture]] | None:
+    return next((one for end, one in _READERS.items() if path.name.endswith(end)), None)
+
+
+def _plain(path: Path) -> Iterator[Capture]:
+    with path.open("rb") as lines:
+        yield from _lines(path, lines)
+
+
+def _packed(path: Path) -> Iterator[Capture]:
+    try:
+        with gzip.open(path, "rb") as lines:
+            yield from _lines(path, cast("IO[bytes]", lines))
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise Rejected(f"{path} is cut short or no gzip", code="capture_file") from error
+
+
+def _lines(path: Path, lines: IO[bytes]) -> Iterator[Capture]:
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n") and path.name.endswith(PART):
+            return
+        try:
+            yield read(line)
+        except Rejected as error:
+            raise Rejected(f"{path}:{number}: {error}", code=error.code, hint=error.hint) from error
+
+
+def _table(path: Path) -> Iterator[Capture]:
+    check_form("parquet")
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    try:
+        with parquet.ParquetFile(path) as table:
+            for batch in table.iter_batches(_ROWS, columns=list(COLUMNS)):
+                rows: list[dict[str, Any]] = batch.to_pylist()
+                yield from map(from_row, rows)
+    except (pa.ArrowException, KeyError) as error:
+        text = str(error).partition("\n")[0]
+        raise Rejected(f"{path} holds no captures: {text}", code="capture_file") from error
+
+
+_READERS: Final[dict[str, Callable[[Path], Iterator[Capture]]]] = {
+    ".jsonl": _plain,
+    PART: _plain,
+    ".jsonl.gz": _packed,
+    ".parquet": _table,
+}

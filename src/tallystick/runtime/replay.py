@@ -1,0 +1,209 @@
+"""Send captured frames again, byte for byte: first look at all of them, then send.
+
+A survey reads every capture, says what there is and refuses what is broken before anything is
+sent. Then the frames go out in order: files by the time of their first frame, a file as it was
+captured. A frame goes to a broker of its own kind with its own native fields, without those of a
+wait; to another kind by that one's table. Only `renew` changes a byte, that of the message's id.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from threading import Event
+from typing import Any, Final
+
+from tallystick.brokers import find_binding
+from tallystick.core import binding as bindings
+from tallystick.core import splice
+from tallystick.core.binding import Binding
+from tallystick.core.capture import Capture
+from tallystick.core.envelope import decode
+from tallystick.core.errors import Rejected, TallystickError, Unavailable, UsageError
+from tallystick.core.frame import Frame
+from tallystick.core.transport import Transport
+from tallystick.runtime.capture_read import capture_files_in, read_captures
+from tallystick.runtime.redrive import fresh
+from tallystick.runtime.settlement import carried
+
+__all__ = ["Choice", "Survey", "prepare", "replay", "survey"]
+
+_BATCH: Final = 500
+_FIFO: Final = ("MessageGroupId", "MessageDeduplicationId")
+_TICKS: Final = 10
+"""How often a second a rate is kept: a batch is at most a tenth of a second's messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which captures are meant; empty means all. Times are in nanoseconds since the epoch."""
+
+    direction: str = ""
+    queue: str = ""
+    urns: frozenset[str] = frozenset()
+    since: int = 0
+    until: float = inf
+
+    def takes(self, capture: Capture) -> bool:
+        """Say whether a capture is one of these."""
+        return (
+            self.direction in ("", capture.direction)
+            and self.queue in ("", capture.queue)
+            and self.since <= capture.at < self.until
+            and (not self.urns or _urn(capture.frame) in self.urns)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was chosen: how many, of which kind, from when to when, in which files."""
+
+    choice: Choice
+    files: tuple[Path, ...]
+    total: int
+    directions: Counter[str] = field(default_factory=Counter)
+    queues: Counter[str] = field(default_factory=Counter)
+    urns: Counter[str] = field(default_factory=Counter)
+    first: int = 0
+    last: int = 0
+
+    def captures(self) -> Iterator[Capture]:
+        """Give what was counted, and nothing that came since."""
+        left = self.total
+        for capture in read_captures(self.files):
+            if not left:
+                return
+            if self.choice.takes(capture):
+                left -= 1
+                yield capture
+
+
+def survey(paths: Iterable[str | Path], choice: Choice) -> Survey:
+    """Read all captures once; when several directions are there, one has to be chosen."""
+    begins: dict[Path, int] = {}
+    directions, queues, urns = Counter[str](), Counter[str](), Counter[str]()
+    first, last = inf, 0
+    for path in capture_files_in(paths):
+        for capture in read_captures([path]):
+            begins.setdefault(path, capture.at)
+            if choice.takes(capture):
+                directions[capture.direction] += 1
+                queues[capture.queue] += 1
+                urns[_urn(capture.frame)] += 1
+                first, last = min(first, capture.at), max(last, capture.at)
+    if len(directions) > 1:
+        there = ", ".join(f"{count} {name}" for name, count in sorted(directions.items()))
+        raise UsageError(
+            f"the same messages may be here more than once: {there}",
+            code="direction",
+            hint="choose one with --direction",
+        )
+    files = tuple(sorted(begins, key=lambda path: (begins[path], path)))
+    total = directions.total()
+    found = replace(choice, direction=choice.direction or next(iter(directions), ""))
+    return Survey(found, files, total, directions, queues, urns, int(first) if total else 0, last)
+
+
+def prepare(
+    capture: Capture, target: Binding, queue: str, options: dict[str, Any], new_id: str = ""
+) -> Frame:
+    """Give the frame to send: the captured one, or one by the table of another broker."""
+    frame = capture.frame
+    source = find_binding(capture.broker)
+    if source.name == target.name and not new_id:
+        return fresh(Frame(frame.body, _grouped(carried(source, frame))))
+    try:
+        envelope = decode(splice.renew(frame.body, new_id) if new_id else frame.body)
+    except Rejected:
+        return Frame(frame.body)
+    group = frame.get("attributes", "MessageGroupId") or frame.get("parameters", "MessageGroupId")
+    return fresh(
+        bindings.project(
+            target,
+            envelope,
+            queue=queue,
+            routed_as=bindings.route(source, frame.sections, envelope.urn),
+            headers=bindings.headers_of(source, frame.sections),
+            key=frame.get("record", "key"),
+            **{**options, **({"group": group} if group and options.get("fifo") else {})},
+        )
+    )
+
+
+def replay(
+    found: Survey,
+    transport: Transport,
+    target: Binding,
+    *,
+    queue: str = "",
+    rate: float = inf,
+    skip: int = 0,
+    new_id: Callable[[], str] | None = None,
+    stopping: Event,
+    counted: Callable[[int], None] = lambda _count: None,
+) -> int:
+    """Send what a survey found, after the first `skip`; give how many are the broker's now."""
+    options = dict(transport.capabilities.options)
+    size = _BATCH if rate == inf else max(min(int(rate / _TICKS), _BATCH), 1)
+    done, began = 0, time.monotonic()
+    known: set[str] = set()
+    for name, captures in _runs(found.captures(), queue, skip, size):
+        if stopping.is_set():
+            break
+        frames = [
+            prepare(one, target, name, options, new_id() if new_id else "") for one in captures
+        ]
+        try:
+            if name not in known:
+                transport.ensure([name])
+                known.add(name)
+            transport.send(name, frames)
+        except TallystickError as error:
+            raise Unavailable(
+                f"{error} ({done} of {found.total - skip} are sent)",
+                code=error.code,
+                hint=f"go on with --skip {skip + done}",
+            ) from error
+        done += len(frames)
+        counted(done)
+        stopping.wait(max(began + done / rate - time.monotonic(), 0) if rate < inf else 0)
+    return done
+
+
+def _runs(
+    captures: Iterator[Capture], queue: str, skip: int, size: int
+) -> Iterator[tuple[str, list[Capture]]]:
+    """Give captures in order, in batches for one queue each."""
+    batch: list[Capture] = []
+    name = ""
+    for number, capture in enumerate(captures):
+        if number < skip:
+            continue
+        goes_to = queue or capture.queue
+        if batch and (goes_to != name or len(batch) == size):
+            yield name, batch
+            batch = []
+        name = goes_to
+        batch.append(capture)
+    if batch:
+        yield name, batch
+
+
+def _grouped(sections: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Give what was received from a FIFO queue the parameters that it was sent with."""
+    held = sections.get("attributes", {})
+    given: dict[str, Any] = {key: held[key] for key in _FIFO if key in held}
+    if not given:
+        return sections
+    return {**sections, "parameters": {**given, **sections.get("parameters", {})}}
+
+
+def _urn(frame: Frame) -> str:
+    try:
+        return decode(frame.body).urn
+    except Rejected:
+        return ""

@@ -1,0 +1,82 @@
+"""Look at a queue by URL, and capture what is there; why some brokers cannot be tapped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf
+from threading import Event
+from typing import Any, Final
+
+from tallystick.core.errors import UsageError
+from tallystick.core.tap import Tap, Watch
+from tallystick.runtime.address import link_to, read_address
+from tallystick.runtime.capture import Sink
+
+__all__ = ["UNTAPPED", "capture_queue", "tapping"]
+
+_BATCH: Final = 500
+_WAIT: Final = 0.2
+
+UNTAPPED: Final = {
+    "sqs": "SQS shows a message to nobody without hiding it from its consumers",
+    "memory": "messages in memory are seen by their own process only",
+}
+"""Brokers that cannot be tapped, and why."""
+
+
+@contextmanager
+def tapping(url: str, watch: Watch) -> Iterator[Tap]:
+    """Look at a queue for as long as this is entered."""
+    broker = read_address(url).broker
+    if broker in UNTAPPED:
+        raise UsageError(
+            UNTAPPED[broker], code="tap", hint="capture in the app instead: App(url, capture=DIR)"
+        )
+    transport: Any = link_to(url).open()
+    try:
+        tap: Tap = transport.tap(watch)
+        try:
+            yield tap
+        finally:
+            tap.close()
+    finally:
+        transport.close()
+
+
+def capture_queue(
+    url: str,
+    watch: Watch,
+    sink: Sink,
+    *,
+    limit: int | None = None,
+    seconds: float | None = None,
+    idle: float | None = None,
+    stopping: Event,
+    ready: Callable[[], None] = lambda: None,
+    counted: Callable[[int], None] = lambda _count: None,
+) -> int:
+    """Capture a queue until told to stop, enough came, the time is over or nothing came.
+
+    Gives how many frames were kept. `ready` is told when the tap is open.
+    """
+    broker, count = read_address(url).broker, 0
+    most = inf if limit is None else limit
+    with tapping(url, watch) as tap:
+        ready()
+        began = last = time.monotonic()
+        while count < most and not stopping.is_set():
+            now = time.monotonic()
+            if now - began >= (inf if seconds is None else seconds):
+                break
+            if now - last >= (inf if idle is None else idle):
+                break
+            frames = tap.read(int(min(_BATCH, most - count)), _WAIT)
+            if not frames:
+                continue
+            sink.record("tapped", broker, watch.queue, time.time_ns(), frames)
+            count += len(frames)
+            counted(count)
+            last = time.monotonic()
+    return count
