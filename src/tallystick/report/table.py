@@ -42,6 +42,11 @@ BYTES: Final = "bytes"
 
 _COUNTED: Final = (*(outcome.value for outcome in Outcome), KNOWN)
 _LONGEST: Final = 400
+_LAB: Final[Mapping[str, tuple[str, ...]]] = {
+    "tier": ("run-tier", "{kind}", "--broker", "{broker}"),
+    "fields": ("fields", "{kind}", "--broker", "{broker}"),
+}
+"""The verb of `tally lab` for the cases whose names begin so; the next parts of the name fill it."""
 
 
 def section_of(name: str) -> str:
@@ -85,6 +90,10 @@ def _summarize_one(journal: Journal) -> dict[str, Any]:
 
 def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
     """Give the one command that repeats a case, with the options it was found with."""
+    head, kind, broker, *_ = (*name.split("/"), "", "")
+    if head in _LAB:
+        verb = [part.format(kind=kind, broker=broker) for part in _LAB[head]]
+        return shlex.join(["tally", "lab", *verb, "--only", name])
     return shlex.join(["tally", "suite", "run", name, "--subject", subject, *options])
 
 

@@ -1,0 +1,5 @@
+"""tools"""
+from __future__ import annotations
+from typing import Any
+def register_tools(verbs: Any) -> None:
+    """x."""
