@@ -116,7 +116,11 @@ def _expected(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(about))
         return 0
-    print(" ".join(filter(None, (found.result.kind, found.result.level, str(found.result.code or "")))))
+    print(
+        " ".join(
+            filter(None, (found.result.kind, found.result.level, str(found.result.code or "")))
+        )
+    )
     if found.departs:
         print(f"departs from AMQP 0-9-1: {found.departs}")
     for name in found.sight.__slots__:

@@ -1,9 +1,9 @@
 """Long work: a progress bar where a person is watching, and an orderly end when asked to end.
 
-The bar draws on stderr at most ten times a second, says how long is left, and gives way to talk. When stderr
-is not a terminal nothing is drawn; talk is printed all the same, each line with the name of the
-subject that wrote it and with its control characters made visible. `end_in_order` turns a request
-to terminate into an exception, so that every process we started is ended before we are.
+The bar draws on stderr at most ten times a second, says how long is left, and gives way to talk.
+When stderr is not a terminal nothing is drawn; talk is printed all the same, each line with the
+name of the subject that wrote it and with its control characters made visible. `end_in_order` turns
+a request to terminate into an exception, so that every process we started is ended before we are.
 """
 
 from __future__ import annotations

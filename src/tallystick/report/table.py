@@ -46,7 +46,7 @@ _LAB: Final[Mapping[str, tuple[str, ...]]] = {
     "tier": ("run-tier", "{kind}", "--broker", "{broker}"),
     "fields": ("fields", "{kind}", "--broker", "{broker}"),
 }
-"""The verb of `tally lab` for the cases whose names begin so; the next parts of the name fill it."""
+"""The verb of `tally lab` for cases whose names begin so; the next parts of the name fill it."""
 
 
 def section_of(name: str) -> str:
