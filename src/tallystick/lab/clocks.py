@@ -37,8 +37,6 @@ _ROUNDING: Final = 1.0
 WORST_RATE: Final = 200e-6
 """Two quartzes, each at most 100 parts in a million off."""
 
-_SECOND: Final = 1e9
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -61,8 +59,8 @@ class Sample:
 
     @property
     def bound(self) -> float:
-        """How far off that can be."""
-        return self.round_trip / 2 + _ROUNDING
+        """How far off that can be: half the way, and what the clocks drift meanwhile."""
+        return self.round_trip / 2 + WORST_RATE * (self.back - self.sent) + _ROUNDING
 
     @property
     def at(self) -> float:

@@ -116,9 +116,9 @@ def encode_value(value: Any) -> bytes:
 
 
 def round_trip(url: str, cases: tuple[TypeCase, ...], limit: float = 30.0) -> Iterator[Verdict]:
-    """Send every value to a queue of its own run and take it back, one after the other."""
+    """Send every value to a queue of its own and take it back, one after the other."""
     import proton  # noqa: PLC0415
-    from proton.utils import BlockingConnection  # noqa: PLC0415
+    from proton.utils import BlockingConnection, SendException  # noqa: PLC0415
 
     parts = urlsplit(url)
     address = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
@@ -129,16 +129,25 @@ def round_trip(url: str, cases: tuple[TypeCase, ...], limit: float = 30.0) -> It
         "virtual_host": vhost,
         "heartbeat": 0,
     }
-    connection = BlockingConnection(address, **options)
+    try:
+        connection = BlockingConnection(address, **options)
+    except (proton.ProtonException, OSError) as error:
+        raise Unavailable(f"no AMQP 1.0 at {parts.netloc}: {error}", code="broker") from error
     try:
         receiver = connection.create_receiver(None, dynamic=True, credit=1)
         sender = connection.create_sender(receiver.link.remote_source.address)
         for case in cases:
             sent = make_value(case.kind, case.value)
-            sender.send(proton.Message(body=sent, inferred=False), timeout=limit)
+            try:
+                sender.send(proton.Message(body=sent, inferred=False), timeout=limit)
+            except SendException as refused:
+                yield Verdict(case.name, Outcome.FAILED, f"refused: {refused.state}")
+                continue
             came = receiver.receive(timeout=limit)
             receiver.accept()
             yield _compare(case, encode_value(sent), encode_value(came.body))
+    except proton.ProtonException as error:
+        raise Unavailable(f"the broker ended the talk: {error}", code="broker") from error
     finally:
         connection.close()
 
