@@ -256,6 +256,16 @@ def test_a_bar_is_drawn_on_a_terminal_and_gives_way_to_talk() -> None:
     assert text.endswith("\r\x1b[K")
 
 
+def test_a_bar_says_how_long_is_left_once_it_can_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 0.0, 10.0, 10.0, 20.0])
+    monkeypatch.setattr("tallystick.cli.progress.monotonic", lambda: next(now))
+    stream = Terminal()
+    with Progress(10, "go", stream) as bar:
+        bar.advance()
+    assert "1/10 go, 1:30 left" in stream.getvalue()
+    assert "0/10 go, " not in stream.getvalue()
+
+
 def test_nothing_is_drawn_where_nobody_watches() -> None:
     stream = io.StringIO()
     with Progress(2, "go", stream) as bar:

@@ -124,6 +124,64 @@ def test_a_wrong_profile_is_found_out_with_the_command_that_repeats_it(
     assert "again: tally lab run-tier full --broker vm --only tier/full/vm/auto/one_body/" in out
 
 
+class Cut:
+    """A way to the broker that ends, for everybody, after so many verdicts."""
+
+    def __init__(self, address: Address, after: int) -> None:
+        self.address, self.left = address, after
+        self.told: list[Verdict] = []
+        self.server: asyncio.Server | None = None
+        self.pipes: list[asyncio.StreamWriter] = []
+
+    async def serve(self) -> Address:
+        self.server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+        port = self.server.sockets[0].getsockname()[1]
+        return Address("127.0.0.1", port, "guest", "guest", self.address.vhost)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(self.address.host, self.address.port)
+        self.pipes += [writer, back]
+        await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    def tell(self, verdict: Verdict) -> None:
+        self.told.append(verdict)
+        self.left -= 1
+        if not self.left and self.server:
+            self.server.close()
+            for pipe in self.pipes:
+                pipe.transport.abort()
+
+
+def test_a_broker_that_goes_in_mid_run_ends_it_and_the_next_run_is_clean(
+    broker_url: Callable[[str], str], tally: Tally
+) -> None:
+    url = broker_url("rabbitmq")
+    cut = Cut(read_address(url), after=5)
+    cases = tier_cases("3way", "rabbitmq")
+
+    async def work() -> None:
+        address = await cut.serve()
+        profile = find_profile("rabbitmq", "3.10.8")
+        await run_tier(cases, address, profile, run="cut", tell=cut.tell, lanes=2)
+
+    asyncio.run(work())
+    outcomes = [one.outcome for one in cut.told]
+    assert len({one.case for one in cut.told}) == len(cases) == len(outcomes)
+    assert outcomes[:5] == [Outcome.PASSED] * 5
+    assert set(outcomes[5:]) == {Outcome.ERRORED}
+    code, out, _ = tally("lab", "run-tier", "pairwise", "--broker", "rabbitmq", "--url", url)
+    assert code == 0, out
+
+
 def run_lost(address: Address, lanes: int = 2) -> list[Verdict]:
     told: list[Verdict] = []
     cases = tier_cases("pairwise", "rabbitmq")

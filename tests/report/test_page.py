@@ -25,6 +25,7 @@ from tallystick.core.journal import (
 )
 from tallystick.core.verdict import Difference, Outcome, Verdict
 from tallystick.report.page import build_page, pair_of
+from tallystick.report.table import repeat_command
 
 __all__ = ["modules"]
 
@@ -80,13 +81,20 @@ def test_a_pair_is_read_from_the_name_of_a_case_of_the_broker() -> None:
     assert pair_of("qpid", "qpid/circuit/five") is None
 
 
-def test_every_verdict_is_in_the_page_with_the_command_of_those_that_failed() -> None:
+def test_every_verdict_is_in_the_page_with_the_command_that_repeats_it() -> None:
     found = data_of(build_page([journal(*PAIRS, *TIERS)]))
     rows = found["runs"][0]["cases"]
     assert [row[0] for row in rows] == [one.verdict.case for one in [*PAIRS, *TIERS]]
     assert rows[1][7] == [["/ping/lost", "[]", '["17", "18"]']]
-    assert rows[1][8].startswith("tally ")
-    assert {row[8] for row in rows if row[1] == 0} == {""}
+    for one, row in zip([*PAIRS, *TIERS], rows, strict=True):
+        again = found["texts"][row[8]].replace("\0", row[0])
+        assert again == repeat_command("qpid", one.verdict.case)
+
+
+def test_a_name_that_a_shell_would_read_otherwise_is_quoted_in_its_command() -> None:
+    found = data_of(build_page([journal(record("s/a b/$(x)", Outcome.PASSED))]))
+    command = found["texts"][found["runs"][0]["cases"][0][8]]
+    assert command == repeat_command("qpid", "s/a b/$(x)")
 
 
 def test_no_text_can_end_the_element_it_stands_in() -> None:

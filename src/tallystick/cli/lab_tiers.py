@@ -43,7 +43,7 @@ from tallystick.report.table import show_journal, succeeded, summarize
 if TYPE_CHECKING:
     from tallystick.core.verdict import Verdict
 
-__all__ = ["Logbook", "add_outputs", "register_tiers"]
+__all__ = ["Logbook", "above_zero", "add_outputs", "register_tiers"]
 
 _STRENGTHS = {"pairwise": 2, "3way": 3, "4way": 4}
 
@@ -70,11 +70,21 @@ def register_tiers(verbs: Any) -> None:
     run.add_argument("--broker", choices=list(PROFILES), required=True)
     run.add_argument("--url", help="a broker that runs (default: one is started for it)")
     run.add_argument("--only", default="", metavar="NAME", help="one case, or a part of names")
-    run.add_argument("--lanes", type=int, default=LANES, help="circuits side by side (%(default)s)")
-    run.add_argument("--limit", type=float, default=30.0, help="seconds for a circuit (30)")
+    run.add_argument(
+        "--lanes", type=above_zero, default=LANES, help="circuits side by side (%(default)s)"
+    )
+    run.add_argument("--limit", type=above_zero, default=30, help="seconds for a circuit (30)")
     add_outputs(run)
     run.set_defaults(run=_run)
     register_tools(verbs)
+
+
+def above_zero(text: str) -> int:
+    """Read a number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:

@@ -34,7 +34,7 @@ _MICROSECOND: Final = 1000.0
 
 def register_tools(verbs: Any) -> None:
     """Add the verbs."""
-    from tallystick.cli.lab_tiers import add_outputs  # noqa: PLC0415 (which imports this)
+    from tallystick.cli.lab_tiers import above_zero, add_outputs  # noqa: PLC0415 (which imports this)
 
     fields = verbs.add_parser("fields", help="every field type there and back over a broker")
     fields.add_argument("protocol", choices=list(_BROKERS))
@@ -48,7 +48,7 @@ def register_tools(verbs: Any) -> None:
     clock.add_argument("path", choices=("local", "udp", "broker"))
     clock.add_argument("--broker", default="rabbitmq", choices=("rabbitmq", "qpid"))
     clock.add_argument("--url", help="a broker that runs (default: one is started for it)")
-    clock.add_argument("--rounds", type=int, default=10, help="estimates (%(default)s)")
+    clock.add_argument("--rounds", type=above_zero, default=10, help="estimates (%(default)s)")
     clock.add_argument("--json", action="store_true", help="one object on stdout")
     clock.set_defaults(run=_clock)
     reference = verbs.add_parser("clock-reference", help="answer what time it is, until ended")

@@ -235,26 +235,53 @@ async def run_restart(
     *,
     run: str,
     tell: Callable[[Verdict], None],
+    limit: float = 30.0,
 ) -> None:
     """Put the messages of every case in safety, restart the broker once, and look."""
-    queues: dict[str, str] = {}
+    safe: dict[str, str] = {}
+
+    async def put(lane: Lane, case: TierCase) -> None:
+        safe[case.name] = await _put(lane, case.parameters)
+
+    async def look(lane: Lane, case: TierCase) -> None:
+        size = BODY_SIZES[case.parameters.message_size]
+        found = await look_after_restart(lane, safe[case.name], size)
+        # what comes back may be marked as redelivered, or not: AMQP leaves that open
+        tell(judge(case, profile, replace(found, redelivered=0)))
+
     async with Lane(address, f"tally.{run}.restart") as lane:
         for case in cases:
-            given = case.parameters
-            queues[case.name] = await put_in_safety(
-                lane,
-                durable=given.durable,
-                persistent=given.persistent,
-                transactional=given.transactional,
-                size=BODY_SIZES[given.message_size],
-            )
+            await _trying(lane, case, put, tell, limit)
     async with Lane(await restart(), f"tally.{run}.after") as lane:
         for case in cases:
-            size = BODY_SIZES[case.parameters.message_size]
-            found = await look_after_restart(lane, queues[case.name], size)
-            if found.redelivered:  # a broker may mark what it brings back, or not
-                found = replace(found, redelivered=0)
-            tell(judge(case, profile, found))
+            if case.name in safe:
+                await _trying(lane, case, look, tell, limit)
+
+
+async def _put(lane: Lane, given: Parameters) -> str:
+    return await put_in_safety(
+        lane,
+        durable=given.durable,
+        persistent=given.persistent,
+        transactional=given.transactional,
+        size=BODY_SIZES[given.message_size],
+    )
+
+
+async def _trying(
+    lane: Lane,
+    case: TierCase,
+    do: Callable[[Lane, TierCase], Awaitable[None]],
+    tell: Callable[[Verdict], None],
+    limit: float,
+) -> None:
+    """Do one step; what goes wrong is the case's verdict."""
+    try:
+        async with asyncio.timeout(limit):
+            await do(lane, case)
+    except (Refusal, Gone, OSError, TimeoutError) as error:
+        await lane.discard()
+        tell(Verdict(case.name, Outcome.ERRORED, str(error) or f"no answer in {limit:g} s"))
 
 
 def run_here(cases: Sequence[TierCase], profile: Profile, tell: Callable[[Verdict], None]) -> None:

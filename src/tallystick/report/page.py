@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -23,6 +24,7 @@ from tallystick.report.table import repeat_command, section_of
 __all__ = ["build_page", "pair_of"]
 
 _OUTCOMES: Final = (*(outcome.value for outcome in Outcome), KNOWN)
+_MARK: Final = "\0"
 _DATA: Final = "<!--data-->"
 _POLICY: Final = "<!--policy-->"
 
@@ -80,7 +82,6 @@ def _run(journal: Journal, texts: dict[str, int]) -> dict[str, Any]:
 def _case(subject: str, record: Record, texts: dict[str, int]) -> list[Any]:
     """Give one case as a row; texts that come again and again stand in one list."""
     verdict = record.verdict
-    troubled = record.counts_as != Outcome.PASSED or record.alarm
     row: list[Any] = [
         verdict.case,
         _OUTCOMES.index(record.counts_as),
@@ -90,9 +91,15 @@ def _case(subject: str, record: Record, texts: dict[str, int]) -> list[Any]:
         _number(texts, f"{'ALARM: ' * record.alarm}{record.known}"),
         list(pair_of(subject, verdict.case) or ()),
         [_difference(one.pointer, one.expected, one.found) for one in verdict.differences],
-        repeat_command(subject, verdict.case) if troubled else "",
+        _number(texts, _command(subject, verdict.case)),
     ]
     return row
+
+
+def _command(subject: str, case: str) -> str:
+    """Give the command that repeats a case, with a mark for the name where it stands as it is."""
+    command = repeat_command(subject, case)
+    return command.replace(case, _MARK) if shlex.quote(case) == case else command
 
 
 def _number(texts: dict[str, int], text: str) -> int:
