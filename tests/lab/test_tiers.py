@@ -10,7 +10,8 @@ from tallystick.lab.combinations import all_combinations
 from tallystick.lab.probe_crash import Kept
 from tallystick.lab.probe_vm import Fault, probe_vm
 from tallystick.lab.profiles import find_profile
-from tallystick.lab.tiers import TIERS, TierCase, judge, run_here, tier_cases
+from tallystick.lab.raw import Refusal
+from tallystick.lab.tiers import TIERS, TierCase, judge, judge_refusal, run_here, tier_cases
 
 VM = find_profile("vm", "")
 
@@ -58,13 +59,20 @@ def test_each_impostor_is_caught_where_it_shows(fault: Fault) -> None:
     assert pointers == CAUGHT[fault]
 
 
-def test_the_three_way_tier_is_enough_to_catch_every_impostor() -> None:
-    for fault in CAUGHT:
-        verdicts = [
-            judge(one, VM, probe_vm(one.parameters, fault=fault))
-            for one in tier_cases("3way", "vm")
-        ]
-        assert any(one.outcome is Outcome.FAILED for one in verdicts), fault
+def missed(tier: str) -> set[Fault]:
+    return {
+        fault
+        for fault in CAUGHT
+        if not any(
+            judge(one, VM, probe_vm(one.parameters, fault=fault)).differences
+            for one in tier_cases(tier, "vm")
+        )
+    }
+
+
+def test_the_three_way_tier_catches_every_impostor_and_pairs_miss_one() -> None:
+    assert missed("3way") == set()
+    assert missed("pairwise") == {Fault.FORGETS_MODE}
 
 
 @pytest.mark.parametrize("tier", list(TIERS))
@@ -80,6 +88,19 @@ def test_an_unknown_tier_or_case_is_refused() -> None:
         tier_cases("half", "vm")
     with pytest.raises(UsageError):
         tier_cases("full", "vm", "no such name")
+
+
+@pytest.mark.parametrize("tier", ["full", "crash", "restart"])
+def test_a_queue_that_a_new_rabbitmq_refuses_is_right_there_and_wrong_elsewhere(tier: str) -> None:
+    transient = next(one for one in tier_cases(tier, "rabbitmq") if not one.parameters.durable)
+    durable = next(one for one in tier_cases(tier, "rabbitmq") if one.parameters.durable)
+    refusal = Refusal("connection", 541, "INTERNAL_ERROR")
+    new, old = find_profile("rabbitmq", "4.3.1"), find_profile("rabbitmq", "3.10.8")
+    assert judge_refusal(transient, new, refusal).outcome is Outcome.PASSED
+    assert judge_refusal(transient, old, refusal).outcome is Outcome.FAILED
+    assert judge_refusal(durable, new, refusal).outcome is Outcome.FAILED
+    other = Refusal("channel", 406, "PRECONDITION_FAILED")
+    assert judge_refusal(transient, new, other).outcome is Outcome.FAILED
 
 
 def crash(cut: str, found: Kept, broker: str = "rabbitmq") -> Outcome:

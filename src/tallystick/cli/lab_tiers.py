@@ -37,6 +37,17 @@ from tallystick.lab.combinations import as_mapping, read_name
 from tallystick.lab.covering import count_tuples
 from tallystick.lab.expected import expected_results
 from tallystick.lab.profiles import PROFILES, find_profile
+from tallystick.lab.tiers import (
+    DEPARTS,
+    LANES,
+    TIERS,
+    VM,
+    run_here,
+    run_restart,
+    run_tier,
+    tier_cases,
+)
+from tallystick.lab.tiers_broker import ask_version, at_url, own_broker
 from tallystick.report.junit import junit
 from tallystick.report.table import show_journal, succeeded, summarize
 
@@ -51,7 +62,6 @@ _STRENGTHS = {"pairwise": 2, "3way": 3, "4way": 4}
 def register_tiers(verbs: Any) -> None:
     """Add the verbs to those of `tally lab`."""
     from tallystick.cli.lab_tools import register_tools  # noqa: PLC0415 (uses the names below)
-    from tallystick.lab.tiers import LANES, TIERS  # noqa: PLC0415 (loads the AMQP library)
 
     listed = verbs.add_parser("combinations", help="the parameter sets of a tier")
     listed.add_argument("tier", nargs="?", default="full", choices=list(TIERS))
@@ -95,8 +105,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _combinations(args: argparse.Namespace) -> int:
-    from tallystick.lab.tiers import TIERS, tier_cases  # noqa: PLC0415 (loads the AMQP library)
-
     sets = list(TIERS[args.tier]())
     if args.count:
         cases = len(tier_cases(args.tier, "any"))
@@ -163,10 +171,10 @@ class Logbook:
         self._write(write_record(record))
         self._bar.advance()
 
-    def end(self, *notes: str) -> int:
+    def end(self) -> int:
         """Write the foot and the reports; give the exit code."""
         milliseconds = (perf_counter() - self._began) * 1000
-        foot = Foot(count(self._records), milliseconds, notes)
+        foot = Foot(count(self._records), milliseconds, self._departures())
         self._write(write_foot(foot))
         self._stack.close()
         journal = Journal(self._head, tuple(self._records), foot)
@@ -181,15 +189,18 @@ class Logbook:
             print(show_journal(journal), end="")
         return 0 if succeeded(journal) else 1
 
+    def _departures(self) -> tuple[str, ...]:
+        """Say once what the broker does that AMQP does not, in how many circuits."""
+        reasons = (one.verdict.reason.partition(DEPARTS)[2] for one in self._records)
+        counted = Counter(reason for reason in reasons if reason)
+        return tuple(f"{number} circuits: {reason}" for reason, number in counted.items())
+
 
 def _run(args: argparse.Namespace) -> int:
-    from tallystick.lab import tiers  # noqa: PLC0415 (loads the AMQP library)
-    from tallystick.lab.tiers_broker import ask_version, at_url, own_broker  # noqa: PLC0415
-
-    cases = tiers.tier_cases(args.tier, args.broker, args.only)
-    if args.broker == tiers.VM and not args.url:
+    cases = tier_cases(args.tier, args.broker, args.only)
+    if args.broker == VM and not args.url:
         book = Logbook(args, len(cases), args.broker, **{"subject.version": __version__})
-        tiers.run_here(cases, find_profile(args.broker, __version__), book.tell)
+        run_here(cases, find_profile(args.broker, __version__), book.tell)
         return book.end()
     with ExitStack() as stack:
         stack.enter_context(end_in_order())
@@ -199,25 +210,16 @@ def _run(args: argparse.Namespace) -> int:
         profile = find_profile(args.broker, version)
         book = Logbook(args, len(cases), args.broker, **{"subject.version": version})
         if args.tier == "restart":
-            work = tiers.run_restart(
+            work = run_restart(
                 cases, broker.address, profile, broker.restart, run=book.run, tell=book.tell
             )
         else:
-            work = tiers.run_tier(
+            work = run_tier(
                 cases, broker.address, profile, run=book.run, tell=book.tell,
                 lanes=args.lanes, limit=args.limit,
             )  # fmt: skip
         asyncio.run(work)
-        return book.end(*_departures(cases, profile))
-
-
-def _departures(cases: Any, profile: Any) -> list[str]:
-    """Say once what the profile has that AMQP 0-9-1 has not."""
-    return [
-        f"the profile of {profile.name} {profile.version} departs from AMQP: {row.departs}"
-        for row in profile.rows
-        if row.departs and cases
-    ]
+        return book.end()
 
 
 def _say(text: str) -> None:

@@ -123,7 +123,7 @@ def headers_of(head: bytes) -> bytes:
 async def probe_field(lane: Lane, case: FieldCase) -> str:
     """Send one value there and back; `identical`, `dropped`, the refusal, or what came instead."""
     queue = lane.fresh()
-    control = await lane.open("control", declare(queue, durable=False))
+    control = await lane.open("control", declare(queue, durable=True))
     publisher = await lane.open("publisher")
     head = pack(">HHQH", 60, 0, 1, _HEADERS) + _table(case)
     publish = commands.Basic.Publish(routing_key=queue)

@@ -31,6 +31,7 @@ from tallystick.lab.expected import (
     Observation,
     compare,
     crash_cuts,
+    decide,
     expected_crash,
     expected_restart,
     expected_results,
@@ -41,10 +42,15 @@ from tallystick.lab.probe_vm import probe_vm
 from tallystick.lab.profiles import Kind, Profile
 from tallystick.lab.raw import Address, Gone, Refusal
 
-__all__ = ["LANES", "TIERS", "VM", "TierCase", "run_here", "run_restart", "run_tier", "tier_cases"]
+__all__ = [
+    "DEPARTS", "LANES", "TIERS", "VM", "TierCase", "judge", "judge_refusal", "run_here",
+    "run_restart", "run_tier", "tier_cases",
+]  # fmt: skip
 
 LANES: Final = 8
 VM: Final = "vm"
+DEPARTS: Final = "departs from AMQP: "
+"""Stands in the reason of a verdict before the reason of its profile."""
 _BOTH: Final = (False, True)
 _NO_PROCESS: Final = "the in-process broker has no socket to cut and no process to restart"
 
@@ -163,8 +169,7 @@ async def _judge(lane: Lane, case: TierCase, profile: Profile, limit: float) -> 
             found = await _see(lane, case)
     except Refusal as refusal:
         await lane.discard()
-        differences = (Difference("/refused", "", str(refusal)),)
-        verdict = Verdict(case.name, Outcome.FAILED, "refused where nothing may be", differences)
+        verdict = judge_refusal(case, profile, refusal)
     except TimeoutError:
         await lane.discard()
         verdict = Verdict(case.name, Outcome.ERRORED, f"no answer in {limit:g} s")
@@ -192,10 +197,19 @@ def judge(case: TierCase, profile: Profile, found: Observation | Kept) -> Verdic
     return _verdict(case, compare(expected, found), _summary(expected, found), expected.departs)
 
 
+def judge_refusal(case: TierCase, profile: Profile, refusal: Refusal) -> Verdict:
+    """Judge a circuit that could not even be laid: right only where the profile says so."""
+    row = decide(case.parameters, profile, local=case.tier == "local")
+    wanted = f"{row.result.level} {row.result.code}" if row.result.at == "declare" else ""
+    if wanted == refusal.word:
+        return _verdict(case, (), f"refused {refusal.word}", row.departs)
+    return _verdict(case, (Difference("/refused", wanted, str(refusal)),), "refused", "")
+
+
 def _verdict(
     case: TierCase, differences: tuple[Difference, ...], summary: str, departs: str
 ) -> Verdict:
-    reason = f"{summary}; departs from AMQP: {departs}" if departs else summary
+    reason = f"{summary}; {DEPARTS}{departs}" if departs else summary
     outcome = Outcome.FAILED if differences else Outcome.PASSED
     return Verdict(case.name, outcome, reason, differences)
 
@@ -251,11 +265,11 @@ async def run_restart(
 
     async with Lane(address, f"tally.{run}.restart") as lane:
         for case in cases:
-            await _trying(lane, case, put, tell, limit)
+            await _trying(lane, case, put, profile, tell, limit)
     async with Lane(await restart(), f"tally.{run}.after") as lane:
         for case in cases:
             if case.name in safe:
-                await _trying(lane, case, look, tell, limit)
+                await _trying(lane, case, look, profile, tell, limit)
 
 
 async def _put(lane: Lane, given: Parameters) -> str:
@@ -272,6 +286,7 @@ async def _trying(
     lane: Lane,
     case: TierCase,
     do: Callable[[Lane, TierCase], Awaitable[None]],
+    profile: Profile,
     tell: Callable[[Verdict], None],
     limit: float,
 ) -> None:
@@ -279,7 +294,10 @@ async def _trying(
     try:
         async with asyncio.timeout(limit):
             await do(lane, case)
-    except (Refusal, Gone, OSError, TimeoutError) as error:
+    except Refusal as refusal:
+        await lane.discard()
+        tell(judge_refusal(case, profile, refusal))
+    except (Gone, OSError, TimeoutError) as error:
         await lane.discard()
         tell(Verdict(case.name, Outcome.ERRORED, str(error) or f"no answer in {limit:g} s"))
 
