@@ -9,7 +9,7 @@ EXTRAS := --extra schemas --extra server --extra events --extra redis --extra ra
           --extra kafka --extra pulsar --extra artemis --extra servicebus --extra postgresql \
           --extra telemetry --extra capture --extra lab --extra pipeline
 
-.PHONY: prove test check lint types layers unit impostors fuzz bench clean setup
+.PHONY: prove test check lint types layers unit impostors fuzz bench lab clean setup
 
 REGISTRY := examples/registry
 
@@ -54,6 +54,21 @@ fuzz: setup
 
 bench: setup
 	$(BIN)/python bench/envelope.py
+
+LAB := build/lab
+
+lab: setup
+	mkdir -p $(LAB)
+	for broker in rabbitmq qpid; do for tier in full 4way local crash restart; do \
+	  $(BIN)/tally lab run-tier $$tier --broker $$broker --journal $(LAB)/$$broker-$$tier.jsonl \
+	    --junit $(LAB)/$$broker-$$tier.xml || exit 1; done; \
+	  $(BIN)/tally lab fields 0-9-1 --broker $$broker --journal $(LAB)/$$broker-fields.jsonl || exit 1; done
+	for broker in artemis qpid; do \
+	  $(BIN)/tally lab fields 1.0 --broker $$broker --journal $(LAB)/$$broker-types.jsonl || exit 1; done
+	$(BIN)/tally lab clock udp
+	$(BIN)/tally lab clock broker --broker rabbitmq
+	$(BIN)/tally lab clock broker --broker qpid
+	$(BIN)/tally report build $(LAB)/*.jsonl -o $(LAB)/report.html
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -216,8 +216,8 @@ def test_diff_says_what_appeared_and_what_is_gone(
     assert code == 1
     assert len(changes["gone"]) == 2
     code, out, _ = tally(capsys, "journal", "diff", part, whole)
-    assert code == 0
-    assert out.startswith("appeared  tallystick: own/identity_verdict/job number")
+    assert code == 1, "a failure that was not there before is a new one"
+    assert {line.split()[0] for line in out.splitlines()} == {"new", "appeared"}
 
 
 def test_a_truncated_journal_is_shown_and_exits_1(
@@ -254,6 +254,16 @@ def test_a_bar_is_drawn_on_a_terminal_and_gives_way_to_talk() -> None:
     assert "1/2 node" in text
     assert "go: building\n" in text
     assert text.endswith("\r\x1b[K")
+
+
+def test_a_bar_says_how_long_is_left_once_it_can_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 0.0, 10.0, 10.0, 20.0])
+    monkeypatch.setattr("tallystick.cli.progress.monotonic", lambda: next(now))
+    stream = Terminal()
+    with Progress(10, "go", stream) as bar:
+        bar.advance()
+    assert "1/10 go, 1:30 left" in stream.getvalue()
+    assert "0/10 go, " not in stream.getvalue()
 
 
 def test_nothing_is_drawn_where_nobody_watches() -> None:

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from tallystick.core.journal import Foot, Head, Journal, Record, count
 from tallystick.core.verdict import Difference, Outcome, Verdict
+from tallystick.report.diff import compare_journals, show_changes
 from tallystick.report.table import (
-    compare_journals,
     identical_bytes,
     scoreboard,
-    show_changes,
     show_journal,
     succeeded,
     summarize,
@@ -119,30 +118,6 @@ def test_the_scoreboard_says_whose_bytes_are_identical() -> None:
 
 def test_an_unsupported_byte_vector_is_not_identical() -> None:
     assert identical_bytes(journal(record("s/bytes/1", Outcome.UNSUPPORTED))) == (0, 1)
-
-
-def test_changes_are_found_by_subject_and_name() -> None:
-    old = [journal(PASSED, FAILED, ERRORED, UNSUPPORTED)]
-    new = [
-        journal(
-            record("s/a/1", Outcome.FAILED),
-            record("s/a/2 b", Outcome.PASSED),
-            record("s/b/1", Outcome.FAILED),
-            record("s/c/1", Outcome.PASSED),
-        )
-    ]
-    changes = compare_journals(old, new)
-    assert changes == {
-        "broken": ["go: s/a/1"], "fixed": ["go: s/a/2 b"], "changed": ["go: s/b/1"],
-        "appeared": ["go: s/c/1"], "gone": ["go: s/b/2"],
-    }  # fmt: skip
-    assert "broken    go: s/a/1\n" in show_changes(changes)
-
-
-def test_no_change_is_said() -> None:
-    assert (
-        show_changes(compare_journals([journal(PASSED)], [journal(PASSED)])) == "nothing changed\n"
-    )
 
 
 EVIL = "\x1b]0;mine\x07\u202e\ud800"

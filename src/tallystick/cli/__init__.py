@@ -26,6 +26,8 @@ NOUNS: dict[str, str] = {
     "redrive": "send dead letters back to work",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
+    "lab": "circuits on real brokers: the thorough procedure, field tables, clocks",
+    "report": "one offline page of one or more runs",
     "journal": "show a run, or compare two",
 }
 """Every noun and its line of help; the module `tallystick.cli.<noun>` registers its verbs."""

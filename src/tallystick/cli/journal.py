@@ -12,15 +12,10 @@ from pathlib import Path
 
 from tallystick.core.errors import Rejected, UsageError
 from tallystick.core.journal import Journal, read
-from tallystick.report.table import (
-    compare_journals,
-    show_changes,
-    show_journal,
-    succeeded,
-    summarize,
-)
+from tallystick.report.diff import compare_journals, regressed, show_changes
+from tallystick.report.table import show_journal, succeeded, summarize
 
-__all__ = ["register"]
+__all__ = ["read_journals", "register"]
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -30,14 +25,15 @@ def register(parser: argparse.ArgumentParser) -> None:
     show.add_argument("file", type=Path, metavar="FILE")
     show.add_argument("--json", action="store_true", help="one summary object on stdout")
     show.set_defaults(run=_show)
-    diff = verbs.add_parser("diff", help="say what changed between two runs")
+    diff = verbs.add_parser("diff", help="what changed between two runs; exit 1 on new failures")
     diff.add_argument("old", type=Path, metavar="OLD")
     diff.add_argument("new", type=Path, metavar="NEW")
     diff.add_argument("--json", action="store_true", help="one object of lists on stdout")
     diff.set_defaults(run=_diff)
 
 
-def _read(path: Path) -> tuple[Journal, ...]:
+def read_journals(path: Path) -> tuple[Journal, ...]:
+    """Read every journal of a file; what is none is a mistake in the request."""
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
             return read(lines)
@@ -53,7 +49,7 @@ def _read(path: Path) -> tuple[Journal, ...]:
 
 
 def _show(args: argparse.Namespace) -> int:
-    journals = _read(args.file)
+    journals = read_journals(args.file)
     if args.json:
         print(json.dumps(summarize(journals), indent=1))
     else:
@@ -62,9 +58,9 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    changes = compare_journals(_read(args.old), _read(args.new))
+    changes = compare_journals(read_journals(args.old), read_journals(args.new))
     if args.json:
         print(json.dumps(changes, indent=1))
     else:
         print(show_changes(changes), end="")
-    return 1 if changes["broken"] or changes["gone"] else 0
+    return 1 if regressed(changes) else 0

@@ -1,9 +1,9 @@
 """Long work: a progress bar where a person is watching, and an orderly end when asked to end.
 
-The bar draws on stderr at most ten times a second and gives way to every line of talk. When stderr
-is not a terminal nothing is drawn; talk is printed all the same, each line with the name of the
-subject that wrote it and with its control characters made visible. `end_in_order` turns a request
-to terminate into an exception, so that every process we started is ended before we are.
+The bar draws on stderr at most ten times a second, says how long is left, and gives way to talk.
+When stderr is not a terminal nothing is drawn; talk is printed all the same, each line with the
+name of the subject that wrote it and with its control characters made visible. `end_in_order` turns
+a request to terminate into an exception, so that every process we started is ended before we are.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = ["Progress", "end_in_order"]
 
 _WIDTH: Final = 30
 _EVERY: Final = 0.1
+_JUDGED_AFTER: Final = 2.0
 _LONGEST_TALK: Final = 1 << 16
 
 
@@ -51,6 +52,7 @@ class Progress:
         self._done = 0
         self._begun = b""
         self._drawn = float("-inf")
+        self._since: Final = monotonic()
         self._shown: Final = self._stream.isatty()
 
     def __enter__(self) -> Self:
@@ -100,9 +102,17 @@ class Progress:
         self._drawn = now
         share = self._done / self._total if self._total else 1.0
         bar = ("#" * int(share * _WIDTH)).ljust(_WIDTH, ".")
-        line = f"[{bar}] {self._done}/{self._total} {self._title}"
+        line = f"[{bar}] {self._done}/{self._total} {self._title}{self._left(now)}"
         self._stream.write(f"\r\x1b[K{line}")
         self._stream.flush()
+
+    def _left(self, now: float) -> str:
+        """Give the time still to go, once there is something to judge it by."""
+        spent = now - self._since
+        if spent < _JUDGED_AFTER or not 0 < self._done < self._total:
+            return ""
+        minutes, seconds = divmod(round(spent / self._done * (self._total - self._done)), 60)
+        return f", {minutes}:{seconds:02} left"
 
     def _clear(self) -> None:
         if self._shown:

@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BYTES",
     "align",
-    "compare_journals",
     "identical_bytes",
     "not_run",
     "one_line",
     "repeat_command",
     "scoreboard",
     "section_of",
-    "show_changes",
     "show_journal",
     "succeeded",
     "summarize",
@@ -42,6 +40,11 @@ BYTES: Final = "bytes"
 
 _COUNTED: Final = (*(outcome.value for outcome in Outcome), KNOWN)
 _LONGEST: Final = 400
+_LAB: Final[Mapping[str, tuple[str, ...]]] = {
+    "tier": ("run-tier", "{kind}", "--broker", "{broker}"),
+    "fields": ("fields", "{kind}", "--broker", "{broker}"),
+}
+"""The verb of `tally lab` for cases whose names begin so; the next parts of the name fill it."""
 
 
 def section_of(name: str) -> str:
@@ -85,6 +88,10 @@ def _summarize_one(journal: Journal) -> dict[str, Any]:
 
 def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
     """Give the one command that repeats a case, with the options it was found with."""
+    head, kind, broker, *_ = (*name.split("/"), "", "")
+    if head in _LAB:
+        verb = [part.format(kind=kind, broker=broker) for part in _LAB[head]]
+        return shlex.join(["tally", "lab", *verb, "--only", name])
     return shlex.join(["tally", "suite", "run", name, "--subject", subject, *options])
 
 
@@ -221,43 +228,3 @@ def _identical(journal: Journal) -> str:
     if not every:
         return "-"
     return "yes" if right == every else f"no ({every - right} differ)"
-
-
-def compare_journals(old: Sequence[Journal], new: Sequence[Journal]) -> dict[str, list[str]]:
-    """Say what changed by case: broken, fixed, changed otherwise, appeared, gone."""
-    before, after = _outcomes(old), _outcomes(new)
-    changes: dict[str, list[str]] = {name: [] for name in _CHANGES}
-    for name in dict.fromkeys([*before, *after]):
-        kind = _change(before.get(name), after.get(name))
-        if kind:
-            changes[kind].append(name)
-    return changes
-
-
-_CHANGES: Final = ("broken", "fixed", "changed", "appeared", "gone")
-
-
-def _outcomes(journals: Sequence[Journal]) -> dict[str, Outcome]:
-    return {
-        f"{journal.head.subject}: {record.verdict.case}": record.verdict.outcome
-        for journal in journals
-        for record in journal.records
-    }
-
-
-def _change(before: Outcome | None, after: Outcome | None) -> str:
-    if before is after:
-        return ""
-    if before is None:
-        return "appeared"
-    if after is None:
-        return "gone"
-    if after is Outcome.PASSED:
-        return "fixed"
-    return "broken" if before is Outcome.PASSED else "changed"
-
-
-def show_changes(changes: dict[str, list[str]]) -> str:
-    """Give the changes as text; nothing changed is said too."""
-    lines = [f"{kind:8}  {name}" for kind, names in changes.items() for name in names]
-    return "\n".join(map(one_line, lines or ["nothing changed"])) + "\n"

@@ -1,0 +1,226 @@
+"""`tally lab combinations|expected|run-tier|fields|clock`: the thorough procedure and its tools.
+
+Exit 0 when everything is as the broker's profile says, 1 when something departs from it, 2 when it
+could not be run. Every deviation is printed with its parameters, what was expected, what was found,
+and the command that repeats just this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from tallystick import __version__
+from tallystick.brokers.servers import Talk
+from tallystick.cli.progress import Progress, end_in_order
+from tallystick.core.journal import (
+    Foot,
+    Head,
+    Journal,
+    Record,
+    count,
+    write_foot,
+    write_head,
+    write_record,
+)
+from tallystick.lab.combinations import as_mapping, read_name
+from tallystick.lab.covering import count_tuples
+from tallystick.lab.expected import expected_results
+from tallystick.lab.profiles import PROFILES, find_profile
+from tallystick.lab.tiers import (
+    DEPARTS,
+    LANES,
+    TIERS,
+    VM,
+    run_here,
+    run_restart,
+    run_tier,
+    tier_cases,
+)
+from tallystick.lab.tiers_broker import ask_version, at_url, own_broker
+from tallystick.report.junit import junit
+from tallystick.report.table import show_journal, succeeded, summarize
+
+if TYPE_CHECKING:
+    from tallystick.core.verdict import Verdict
+
+__all__ = ["Logbook", "above_zero", "add_outputs", "register_tiers"]
+
+_STRENGTHS = {"pairwise": 2, "3way": 3, "4way": 4}
+
+
+def register_tiers(verbs: Any) -> None:
+    """Add the verbs to those of `tally lab`."""
+    from tallystick.cli.lab_tools import register_tools  # noqa: PLC0415 (uses the names below)
+
+    listed = verbs.add_parser("combinations", help="the parameter sets of a tier")
+    listed.add_argument("tier", nargs="?", default="full", choices=list(TIERS))
+    listed.add_argument("--count", action="store_true", help="only how many, and what they cover")
+    listed.add_argument("--json", action="store_true", help="a list of objects on stdout")
+    listed.set_defaults(run=_combinations)
+    told = verbs.add_parser("expected", help="what must be seen for one set, by the profile")
+    told.add_argument("name", help="as `tally lab combinations` prints it")
+    told.add_argument("--broker", choices=list(PROFILES), default="vm")
+    told.add_argument("--version", default="", help="the broker's version (default: the newest)")
+    told.add_argument("--local", action="store_true", help="both ends on one connection")
+    told.add_argument("--json", action="store_true", help="one object on stdout")
+    told.set_defaults(run=_expected)
+    run = verbs.add_parser("run-tier", help="run a tier on a broker and judge every circuit")
+    run.add_argument("tier", choices=list(TIERS))
+    run.add_argument("--broker", choices=list(PROFILES), required=True)
+    run.add_argument("--url", help="a broker that runs (default: one is started for it)")
+    run.add_argument("--only", default="", metavar="NAME", help="one case, or a part of names")
+    run.add_argument(
+        "--lanes", type=above_zero, default=LANES, help="circuits side by side (%(default)s)"
+    )
+    run.add_argument("--limit", type=above_zero, default=30, help="seconds for a circuit (30)")
+    add_outputs(run)
+    run.set_defaults(run=_run)
+    register_tools(verbs)
+
+
+def above_zero(text: str) -> int:
+    """Read a number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the verdicts go."""
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    parser.add_argument("--json", action="store_true", help="one summary object on stdout")
+
+
+def _combinations(args: argparse.Namespace) -> int:
+    sets = list(TIERS[args.tier]())
+    if args.count:
+        cases = len(tier_cases(args.tier, "any"))
+        about: dict[str, Any] = {"tier": args.tier, "circuits": cases}
+        if args.tier in _STRENGTHS:
+            covered, every = count_tuples(sets, _STRENGTHS[args.tier])
+            about |= {"covered": covered, "tuples": every}
+        print(json.dumps(about) if args.json else " ".join(f"{k} {v}" for k, v in about.items()))
+    elif args.json:
+        print(json.dumps([as_mapping(one) for one in sets], indent=1))
+    else:
+        for case in tier_cases(args.tier, "any"):
+            print(case.name.split("/", 3)[3])
+    return 0
+
+
+def _expected(args: argparse.Namespace) -> int:
+    profile = find_profile(args.broker, args.version or "999")
+    found = expected_results(read_name(args.name), profile, local=args.local)
+    about = {
+        "result": found.result.kind.value,
+        "code": found.result.code,
+        "level": found.result.level,
+        "departs": found.departs,
+        "sight": {name: getattr(found.sight, name) for name in found.sight.__slots__},
+    }
+    if args.json:
+        print(json.dumps(about))
+        return 0
+    print(
+        " ".join(
+            filter(None, (found.result.kind, found.result.level, str(found.result.code or "")))
+        )
+    )
+    if found.departs:
+        print(f"departs from AMQP 0-9-1: {found.departs}")
+    for name in found.sight.__slots__:
+        print(f"  {name:16} {json.dumps(getattr(found.sight, name))}")
+    return 0
+
+
+class Logbook:
+    """Writes a journal as the verdicts come, keeps them, and gives the reports at the end."""
+
+    def __init__(self, args: argparse.Namespace, total: int, subject: str, **versions: str) -> None:
+        self._args = args
+        self._stack = ExitStack()
+        self._records: list[Record] = []
+        self._began = perf_counter()
+        time = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        about = {"tallystick": __version__, "subject.name": subject, **versions}
+        self.run = uuid.uuid4().hex[:8]
+        self._head = Head(self.run, time, "lab", subject, about)
+        self._write: Callable[[str], object] = len
+        if args.journal:
+            self._write = self._stack.enter_context(args.journal.open("w", encoding="utf-8")).write
+        self._bar = self._stack.enter_context(Progress(total, subject))
+        self._write(write_head(self._head))
+
+    def tell(self, verdict: Verdict) -> None:
+        """Take one verdict."""
+        record = Record(verdict)
+        self._records.append(record)
+        self._write(write_record(record))
+        self._bar.advance()
+
+    def end(self) -> int:
+        """Write the foot and the reports; give the exit code."""
+        milliseconds = (perf_counter() - self._began) * 1000
+        foot = Foot(count(self._records), milliseconds, self._departures())
+        self._write(write_foot(foot))
+        self._stack.close()
+        journal = Journal(self._head, tuple(self._records), foot)
+        if self._args.junit:
+            self._args.junit.write_text(junit([journal]), encoding="utf-8")
+        if self._args.json:
+            summary = summarize([journal])
+            results = Counter(one.verdict.reason.partition(";")[0] for one in self._records)
+            about = {"seconds": round(milliseconds / 1000, 3), "results": dict(results)}
+            print(json.dumps({**summary, **about}, indent=1))
+        else:
+            print(show_journal(journal), end="")
+        return 0 if succeeded(journal) else 1
+
+    def _departures(self) -> tuple[str, ...]:
+        """Say once what the broker does that AMQP does not, in how many circuits."""
+        reasons = (one.verdict.reason.partition(DEPARTS)[2] for one in self._records)
+        counted = Counter(reason for reason in reasons if reason)
+        return tuple(f"{number} circuits: {reason}" for reason, number in counted.items())
+
+
+def _run(args: argparse.Namespace) -> int:
+    cases = tier_cases(args.tier, args.broker, args.only)
+    if args.broker == VM and not args.url:
+        book = Logbook(args, len(cases), args.broker, **{"subject.version": __version__})
+        run_here(cases, find_profile(args.broker, __version__), book.tell)
+        return book.end()
+    with ExitStack() as stack:
+        stack.enter_context(end_in_order())
+        own = own_broker(args.broker, Talk(_say, lambda *_: None)) if not args.url else None
+        broker = stack.enter_context(own) if own else at_url(args.url)
+        version = asyncio.run(ask_version(broker.address))
+        profile = find_profile(args.broker, version)
+        book = Logbook(args, len(cases), args.broker, **{"subject.version": version})
+        if args.tier == "restart":
+            work = run_restart(
+                cases, broker.address, profile, broker.restart, run=book.run, tell=book.tell
+            )
+        else:
+            work = run_tier(
+                cases, broker.address, profile, run=book.run, tell=book.tell,
+                lanes=args.lanes, limit=args.limit,
+            )  # fmt: skip
+        asyncio.run(work)
+        return book.end()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,198 @@
+"""`tally lab fields`, `tally lab clock` and `tally lab clock-reference`.
+
+`clock` measures itself: it starts a reference in another process whose clock is set off by a known
+amount, asks it, and prints the error next to the bound. Exit 1 when an error is outside its bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.brokers.servers import running
+from tallystick.cli.progress import end_in_order
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.verdict import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from tallystick.lab.clocks import Clock
+
+__all__ = ["register_tools"]
+
+_BROKERS: Final = {"0-9-1": ("rabbitmq", "qpid"), "1.0": ("artemis", "qpid")}
+_INJECTED: Final = 123_456_789_012
+_MICROSECOND: Final = 1000.0
+
+
+def register_tools(verbs: Any) -> None:
+    """Add the verbs."""
+    from tallystick.cli.lab_tiers import above_zero, add_outputs  # noqa: PLC0415 (which imports this)
+
+    fields = verbs.add_parser("fields", help="every field type there and back over a broker")
+    fields.add_argument("protocol", choices=list(_BROKERS))
+    fields.add_argument("--broker", required=True, choices=("rabbitmq", "qpid", "artemis"))
+    fields.add_argument("--url", help="a broker that runs (default: one is started for it)")
+    fields.add_argument("--only", default="", metavar="NAME", help="one case, or a part of names")
+    fields.add_argument("--values", type=Path, metavar="FILE", help="AMQP 1.0 values as JSON")
+    add_outputs(fields)
+    fields.set_defaults(run=_fields)
+    clock = verbs.add_parser("clock", help="the error of a clock against a known offset")
+    clock.add_argument("path", choices=("local", "udp", "broker"))
+    clock.add_argument("--broker", default="rabbitmq", choices=("rabbitmq", "qpid"))
+    clock.add_argument("--url", help="a broker that runs (default: one is started for it)")
+    clock.add_argument("--rounds", type=above_zero, default=10, help="estimates (%(default)s)")
+    clock.add_argument("--json", action="store_true", help="one object on stdout")
+    clock.set_defaults(run=_clock)
+    reference = verbs.add_parser("clock-reference", help="answer what time it is, until ended")
+    where = reference.add_mutually_exclusive_group(required=True)
+    where.add_argument("--udp", type=int, metavar="PORT", help="0 takes a free one")
+    where.add_argument("--url", help="a broker; the queue is named by --queue")
+    reference.add_argument("--queue", default="tally.clock")
+    reference.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    reference.add_argument("--inject", type=int, default=0, metavar="NS", help="set it off by this")
+    reference.set_defaults(run=_reference)
+
+
+def _fields(args: argparse.Namespace) -> int:
+    if args.broker not in _BROKERS[args.protocol]:
+        raise UsageError(
+            f"{args.broker} does not speak AMQP {args.protocol} here",
+            code="protocol",
+            hint=f"one of {', '.join(_BROKERS[args.protocol])}",
+        )
+    with end_in_order(), _broker(args.broker, args.url) as urls:
+        return _table_fields(args, urls) if args.protocol == "0-9-1" else _typed(args, urls)
+
+
+@contextmanager
+def _broker(name: str, url: str | None) -> Iterator[dict[str, str]]:
+    if url:
+        yield {"amqp": url}
+        return
+    with running(name) as found:
+        yield dict(found.urls)
+
+
+def _table_fields(args: argparse.Namespace, urls: dict[str, str]) -> int:
+    from tallystick.cli.lab_tiers import Logbook  # noqa: PLC0415
+    from tallystick.lab.fields import FieldCase, field_cases, judge_field, probe_field  # noqa: PLC0415
+    from tallystick.lab.probe import Lane  # noqa: PLC0415
+    from tallystick.lab.raw import Gone, Refusal, read_address  # noqa: PLC0415
+    from tallystick.lab.tiers_broker import ask_version  # noqa: PLC0415
+
+    address = read_address(urls["amqp"])
+    cases = _chosen(list(field_cases(args.broker)), args.only)
+    version = asyncio.run(ask_version(address))
+    book = Logbook(args, len(cases), args.broker, **{"subject.version": version})
+
+    async def judge(lane: Lane, case: FieldCase) -> Verdict:
+        try:
+            async with asyncio.timeout(30):
+                return judge_field(case, await probe_field(lane, case))
+        except (Refusal, Gone, OSError, TimeoutError) as error:
+            await lane.discard()
+            return Verdict(case.name, Outcome.ERRORED, str(error) or "no answer in 30 s")
+
+    async def work() -> None:
+        async with Lane(address, f"tally.{book.run}") as lane:
+            for case in cases:
+                book.tell(await judge(lane, case))
+
+    asyncio.run(work())
+    return book.end()
+
+
+def _typed(args: argparse.Namespace, urls: dict[str, str]) -> int:
+    from tallystick.cli.lab_tiers import Logbook  # noqa: PLC0415
+    from tallystick.lab.fields_types import BESIDE, round_trip, type_cases  # noqa: PLC0415
+
+    cases = _chosen(list(type_cases(args.broker, args.values or BESIDE)), args.only)
+    book = Logbook(args, len(cases), args.broker)
+    for verdict in round_trip(urls["amqp"], tuple(cases)):
+        book.tell(verdict)
+    return book.end()
+
+
+def _chosen(cases: list[Any], only: str) -> list[Any]:
+    found = [one for one in cases if one.name == only] or [one for one in cases if only in one.name]
+    if not found:
+        raise UsageError(f"no case has {only!r} in its name", code="no_case")
+    return found
+
+
+def _clock(args: argparse.Namespace) -> int:
+    from tallystick.lab.clocks import LocalClock  # noqa: PLC0415
+    from tallystick.lab.clocks_net import BrokerClock, UdpClock  # noqa: PLC0415
+    from tallystick.lab.raw import read_address  # noqa: PLC0415
+
+    with end_in_order():
+        if args.path == "local":
+            return _report(args, LocalClock(), 0)
+        if args.path == "udp":
+            with _started("--udp", "0") as port:
+                return _report(args, UdpClock("127.0.0.1", int(port)), _INJECTED)
+        queue = f"tally.clock.{uuid.uuid4().hex[:8]}"
+        with _broker(args.broker, args.url) as urls:
+            url = urls["amqp"]
+            with _started("--url", url, "--queue", queue):
+                return _report(args, BrokerClock(read_address(url), queue), _INJECTED)
+
+
+@contextmanager
+def _started(*options: str) -> Iterator[str]:
+    """Have a reference in a process of its own; its first line says where it answers."""
+    command = [sys.executable, "-m", "tallystick", "lab", "clock-reference", *options]
+    command += ["--inject", str(_INJECTED)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reference:  # noqa: S603
+        try:
+            line = reference.stdout.readline().strip() if reference.stdout else ""
+            if not line:
+                raise Unavailable("the reference clock did not start", code="clock")
+            yield line
+        finally:
+            reference.kill()
+
+
+def _report(args: argparse.Namespace, clock: Clock, injected: int) -> int:
+    found = [clock.estimate() for _ in range(args.rounds)]
+    errors = sorted(abs(one.offset - injected) / _MICROSECOND for one in found)
+    about = {
+        "path": args.path,
+        "rounds": args.rounds,
+        "error_median_us": round(errors[len(errors) // 2], 3),
+        "error_max_us": round(errors[-1], 3),
+        "bound_max_us": round(max(one.bound for one in found) / _MICROSECOND, 3),
+        "round_trip_min_us": round(min(one.round_trip for one in found) / _MICROSECOND, 3),
+        "inside": sum(abs(one.offset - injected) <= one.bound for one in found),
+    }
+    if args.json:
+        print(json.dumps(about))
+    else:
+        print(
+            f"{args.path}: error {about['error_median_us']} us (at most {about['error_max_us']}), "
+            f"bound at most {about['bound_max_us']} us, "
+            f"inside it {about['inside']} of {args.rounds}"
+        )
+    return 0 if about["inside"] == args.rounds else 1
+
+
+def _reference(args: argparse.Namespace) -> int:
+    from tallystick.lab.clocks_net import answer_broker, answer_udp  # noqa: PLC0415
+    from tallystick.lab.raw import read_address  # noqa: PLC0415
+
+    def ready(where: object) -> None:
+        print(where, flush=True)
+
+    if args.udp is not None:
+        answer_udp(args.udp, args.inject, ready, args.host)
+    else:
+        asyncio.run(answer_broker(read_address(args.url), args.queue, args.inject, ready))
+    return 0

@@ -1,0 +1,160 @@
+"""Clocks over UDP and over the broker, and the reference that answers both (Appendix E).
+
+UDP: bursts of questions back to back; a question without an answer is asked again. Broker: a
+question is a message to the reference's queue, and the answer comes to the queue of the asker. The
+reference's clock can be set off by a known amount: that is how the error is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from struct import Struct
+from time import monotonic_ns, sleep
+from typing import Final
+
+from pamqp import commands
+
+from tallystick.core.errors import Unavailable
+from tallystick.lab.clocks import Estimate, Sample, average, fit
+from tallystick.lab.probe import content_head
+from tallystick.lab.raw import Address, Channel, Wire, encode
+
+__all__ = ["BrokerClock", "UdpClock", "answer_broker", "answer_udp"]
+
+_QUESTION: Final = Struct(">Q")
+_ANSWER: Final = Struct(">Qqq")
+_FRAME_MAX: Final = 4096
+SAMPLES: Final = 25
+
+
+def answer_udp(
+    port: int, inject: int, ready: Callable[[int], None], host: str = "127.0.0.1"
+) -> None:
+    """Answer questions until the process ends; `ready` is told the port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        here.bind((host, port))
+        ready(here.getsockname()[1])
+        while True:
+            packet, peer = here.recvfrom(64)
+            there = monotonic_ns() + inject
+            if len(packet) == _QUESTION.size:
+                (number,) = _QUESTION.unpack(packet)
+                here.sendto(_ANSWER.pack(number, there, monotonic_ns() + inject), peer)
+
+
+class UdpClock:
+    """Asks in bursts, keeps the shortest round trip of each, and fits offset and rate."""
+
+    def __init__(
+        self, host: str, port: int, *, bursts: int = 4, pause: float = 0.05, limit: float = 30.0
+    ) -> None:
+        self._peer: Final = (host, port)
+        self._bursts: Final = bursts
+        self._pause: Final = pause
+        self._limit: Final = limit
+
+    def estimate(self) -> Estimate:
+        """Ask the reference."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+            here.connect(self._peer)
+            here.settimeout(0.2)
+            bursts = []
+            for burst in range(self._bursts):
+                if burst:
+                    sleep(self._pause)  # between bursts only: the rate shows over time
+                first = burst * (SAMPLES + 1)
+                samples = [self._ask(here, first + n) for n in range(SAMPLES + 1)]
+                bursts.append(samples[1:])  # the first wakes the peer
+        return fit(bursts)
+
+    def _ask(self, here: socket.socket, number: int) -> Sample:
+        end = monotonic_ns() + int(self._limit * 1e9)
+        while monotonic_ns() < end:
+            sent = monotonic_ns()
+            try:
+                here.send(_QUESTION.pack(number))
+                packet = here.recv(64)
+                back = monotonic_ns()
+                if len(packet) == _ANSWER.size and _ANSWER.unpack(packet)[0] == number:
+                    _, there, answered = _ANSWER.unpack(packet)
+                    return Sample(sent, there, answered, back)
+            except (TimeoutError, ConnectionRefusedError):
+                continue
+        raise Unavailable(
+            f"no clock answers at {self._peer[0]}:{self._peer[1]}",
+            code="clock",
+            hint="tally lab clock-reference --udp PORT",
+        )
+
+
+async def answer_broker(
+    address: Address, queue: str, inject: int, ready: Callable[[str], None]
+) -> None:
+    """Answer questions that come to a queue, until the process ends."""
+    wire = await Wire.open(address, _FRAME_MAX)
+    channel = wire.channel()
+    await channel.ask(
+        commands.Channel.Open(),
+        commands.Queue.Declare(queue=queue, exclusive=True),
+        commands.Basic.Consume(queue=queue, no_ack=True),
+    )
+    ready(queue)
+    while True:
+        await channel.until(lambda: channel.deliveries)
+        there = monotonic_ns() + inject
+        content = channel.deliveries.pop(0)
+        (number,) = _QUESTION.unpack(bytes(content.body))
+        to = content.properties.reply_to or ""
+        _send(channel, to, _ANSWER.pack(number, there, monotonic_ns() + inject))
+
+
+def _send(channel: Channel, to: str, body: bytes, reply_to: str | None = None) -> None:
+    head = content_head(len(body), delivery_mode=1, reply_to=reply_to)
+    channel.send(encode(channel, commands.Basic.Publish(routing_key=to), head, body, _FRAME_MAX))
+
+
+class BrokerClock:
+    """Asks over the broker and averages as Appendix E says."""
+
+    def __init__(self, address: Address, queue: str, *, limit: float = 30.0) -> None:
+        self._address: Final = address
+        self._queue: Final = queue
+        self._limit: Final = limit
+
+    def estimate(self) -> Estimate:
+        """Ask the reference."""
+        try:
+            return average(asyncio.run(self._burst())[1:])
+        except TimeoutError as late:
+            raise Unavailable(
+                f"no clock answers on {self._queue!r}", code="clock", hint="is the reference up?"
+            ) from late
+
+    async def _burst(self) -> list[Sample]:
+        wire = await Wire.open(self._address, _FRAME_MAX)
+        try:
+            async with asyncio.timeout(self._limit):
+                channel = wire.channel()
+                _, declared, _ = await channel.ask(
+                    commands.Channel.Open(),
+                    commands.Queue.Declare(queue="", exclusive=True),
+                    commands.Basic.Consume(queue="", no_ack=True),
+                )
+                return [
+                    await self._ask(channel, declared.queue, number)
+                    for number in range(SAMPLES + 1)
+                ]
+        finally:
+            wire.cut()
+            await wire.ended()
+
+    async def _ask(self, channel: Channel, mine: str, number: int) -> Sample:
+        sent = monotonic_ns()
+        _send(channel, self._queue, _QUESTION.pack(number), mine)
+        await channel.until(lambda: channel.deliveries)
+        back = monotonic_ns()
+        answer = bytes(channel.deliveries.pop(0).body)
+        _, there, answered = _ANSWER.unpack(answer)
+        return Sample(sent, there, answered, back)

@@ -1,0 +1,115 @@
+"""Journals as one page that needs nothing else: no network, no build step, it opens from disk.
+
+The verdicts travel as JSON in the page and are drawn by its script: senders x receivers where case
+names carry pairs, sections by subject, results by tier, then every case with its differences, its
+messages and the command that repeats it. The policy in the page allows its own script and style by
+their hash and nothing else, and the data cannot end its element: no text of a subject becomes code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final
+
+from tallystick.core.journal import KNOWN, Journal, Record
+from tallystick.core.verdict import Outcome
+from tallystick.report.table import repeat_command, section_of
+
+__all__ = ["build_page", "pair_of"]
+
+_OUTCOMES: Final = (*(outcome.value for outcome in Outcome), KNOWN)
+_MARK: Final = "\0"
+_DATA: Final = "<!--data-->"
+_POLICY: Final = "<!--policy-->"
+
+
+def pair_of(subject: str, case: str) -> tuple[str, str] | None:
+    """Give sender and receiver of `<broker>/<test>/.../<sender>/<receiver>`, if it has them."""
+    parts = case.split("/")
+    return (parts[-2], parts[-1]) if parts[0] == subject and len(parts) >= 4 else None
+
+
+def build_page(
+    journals: Sequence[Journal],
+    changes: Mapping[str, Sequence[str]] | None = None,
+    coverage: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Give the page of runs, with what changed and which requirement is shown by which cases."""
+    texts: dict[str, int] = {}
+    data = {
+        "outcomes": _OUTCOMES,
+        "runs": [_run(journal, texts) for journal in journals],
+        "changes": changes or {},
+        "coverage": coverage or {},
+        "texts": list(texts),
+    }
+    template = files("tallystick.report").joinpath("page.html").read_text("utf-8")
+    written = json.dumps(data, separators=(",", ":"), default=str).replace("<", "\\u003c")
+    policy = (
+        f"default-src 'none'; script-src {_hash(template, 'script')}; "
+        f"style-src {_hash(template, 'style')}; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    return template.replace(_POLICY, meta).replace(_DATA, written)
+
+
+def _hash(page: str, tag: str) -> str:
+    (held,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    return f"'sha256-{b64encode(sha256(held.encode()).digest()).decode()}'"
+
+
+def _run(journal: Journal, texts: dict[str, int]) -> dict[str, Any]:
+    head = journal.head
+    return {
+        "run": head.run,
+        "time": head.time,
+        "suite": head.suite,
+        "subject": head.subject,
+        "versions": dict(head.versions),
+        "complete": journal.complete,
+        "seconds": round(journal.foot.milliseconds / 1000, 3) if journal.foot else 0,
+        "notes": list(journal.foot.notes) if journal.foot else [],
+        "cases": [_case(head.subject, record, texts) for record in journal.records],
+    }
+
+
+def _case(subject: str, record: Record, texts: dict[str, int]) -> list[Any]:
+    """Give one case as a row; texts that come again and again stand in one list."""
+    verdict = record.verdict
+    row: list[Any] = [
+        verdict.case,
+        _OUTCOMES.index(record.counts_as),
+        round(verdict.milliseconds, 1),
+        _number(texts, section_of(verdict.case)),
+        _number(texts, verdict.reason),
+        _number(texts, f"{'ALARM: ' * record.alarm}{record.known}"),
+        list(pair_of(subject, verdict.case) or ()),
+        [_difference(one.pointer, one.expected, one.found) for one in verdict.differences],
+        _number(texts, _command(subject, verdict.case)),
+    ]
+    return row
+
+
+def _command(subject: str, case: str) -> str:
+    """Give the command that repeats a case, with a mark for the name where it stands as it is."""
+    command = repeat_command(subject, case)
+    return command.replace(case, _MARK) if shlex.quote(case) == case else command
+
+
+def _number(texts: dict[str, int], text: str) -> int:
+    return texts.setdefault(text, len(texts))
+
+
+def _difference(pointer: str, expected: Any, found: Any) -> list[Any]:
+    """Give a difference as texts; a side that is missing is null."""
+    return [pointer, *(None if side is ... else _text(side) for side in (expected, found))]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,146 @@
+"""Laws of synchronised clocks: the truth is always inside the bound, and nothing is clamped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallystick.cli import main
+from tallystick.core.errors import Unavailable
+from tallystick.lab.clocks import (
+    ZERO,
+    Estimate,
+    Latency,
+    LocalClock,
+    Sample,
+    State,
+    average,
+    fit,
+    measure_latency,
+)
+from tallystick.lab.clocks_net import UdpClock
+
+delays = st.integers(1, 5_000_000)
+offsets = st.integers(-(10**15), 10**15)
+rates = st.floats(-190e-6, 190e-6)
+FLOATS = 1.0  # nanoseconds: at 10^15 a float has steps of 0.1
+
+
+class World:
+    """A reference clock that is off and drifts, seen over a network with delays of its own."""
+
+    def __init__(self, offset: int, rate: float) -> None:
+        self.offset, self.rate, self.now = offset, rate, 10**12
+
+    def truth(self, local: float) -> float:
+        return self.offset + self.rate * (local - 10**12)
+
+    def read(self) -> int:
+        return round(self.now + self.truth(self.now))
+
+    def ask(self, out: int, work: int, back: int) -> Sample:
+        sent = self.now
+        self.now += out
+        there = self.read()
+        self.now += work
+        answered = self.read()
+        self.now += back
+        return Sample(sent, there, answered, self.now)
+
+
+bursts = st.lists(st.lists(st.tuples(delays, delays, delays), min_size=1, max_size=6), min_size=1,
+                  max_size=5)  # fmt: skip
+
+
+@given(offsets, rates, bursts, st.integers(0, 10**10), st.integers(0, 10**9))
+def test_the_true_offset_lies_inside_the_bound_at_every_time(
+    offset: int, rate: float, asked: list[list[tuple[int, int, int]]], later: int, pause: int
+) -> None:
+    world = World(offset, rate)
+    heard = []
+    for burst in asked:
+        heard.append([world.ask(*delay) for delay in burst])
+        world.now += pause
+    found = fit(heard)
+    for time in (found.at, float(world.now + later)):
+        error = abs(found.offset_at(time) - world.truth(time))
+        assert error <= found.bound_at(time) + FLOATS
+
+
+@given(offsets, rates, st.lists(st.tuples(delays, delays, delays), min_size=1, max_size=30))
+def test_appendix_e_s_average_is_inside_the_bound_it_is_given(
+    offset: int, rate: float, asked: list[tuple[int, int, int]]
+) -> None:
+    world = World(offset, rate)
+    found = average([world.ask(*delay) for delay in asked])
+    assert abs(found.offset - world.truth(found.at)) <= found.bound + FLOATS
+
+
+def test_the_sign_is_what_must_be_added_to_the_local_clock() -> None:
+    world = World(5_000, 0.0)
+    assert average([world.ask(100, 10, 100)]).offset == 5_000
+
+
+def test_a_slow_answer_is_left_out_of_the_average() -> None:
+    world = World(0, 0.0)
+    burst = [world.ask(100, 0, 100) for _ in range(20)] + [world.ask(90_000, 0, 100)]
+    assert average(burst).offset == 0
+
+
+def test_more_bursts_bound_the_rate_better_than_one() -> None:
+    world = World(0, 50e-6)
+    heard = []
+    for _ in range(4):
+        heard.append([world.ask(10, 1, 10) for _ in range(5)])
+        world.now += 10**9
+    one, four = fit(heard[:1]), fit(heard)
+    assert four.rate_bound < one.rate_bound / 100
+    assert abs(four.rate - 50e-6) <= four.rate_bound
+
+
+def test_a_clock_that_was_set_in_between_is_a_failure() -> None:
+    world = World(0, 0.0)
+    before = [world.ask(10, 1, 10)]
+    world.now += 10**6
+    world.offset += 10**9
+    with pytest.raises(Unavailable) as failed:
+        fit([before, [world.ask(10, 1, 10)]])
+    assert failed.value.code == "clock_stepped"
+
+
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [(0.0, State.MEASURED), (70.0, State.MEASURED), (-5.0, State.ZERO_WITHIN_ERROR),
+     (-10.0, State.ZERO_WITHIN_ERROR), (-10.5, State.NOT_SYNCHRONISED)],
+)  # fmt: skip
+def test_a_negative_latency_is_zero_within_error_or_a_failure_and_never_clamped(
+    value: float, state: State
+) -> None:
+    found = Latency(value, 10.0)
+    assert (found.state, found.value) == (state, value)
+
+
+def test_both_ends_are_carried_over_to_the_reference_and_both_errors_count() -> None:
+    sender = Estimate(1_000.0, 3.0)
+    receiver = Estimate(-500.0, 4.0, at=0.0, rate_bound=0.01)
+    found = measure_latency(100, sender, 1_700, receiver)
+    assert found.value == (1_700 - 500) - (100 + 1_000)
+    assert found.bound == 3.0 + 4.0 + 17.0
+
+
+def test_in_process_offset_and_error_are_zero() -> None:
+    assert LocalClock().estimate() == ZERO
+
+
+def test_the_error_over_udp_lies_inside_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "clock", "udp", "--rounds", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["inside"] == 3
+
+
+def test_nobody_answering_is_said_with_a_hint() -> None:
+    with pytest.raises(Unavailable) as failed:
+        UdpClock("127.0.0.1", 9, limit=0.3).estimate()
+    assert failed.value.code == "clock"

@@ -1,0 +1,198 @@
+"""Impostors of the lab's pure code: one piece of a function changed, and a law must notice.
+
+The rows have the grammar of `tests/impostors/rows`, without the globs: what notices is `holds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.impostors.patches import Patches, find, rewrite
+from tests.impostors.rows import read_rows
+
+from tallystick.core.journal import Head, Journal, Record
+from tallystick.core.verdict import Outcome, Verdict
+from tallystick.lab import (
+    clocks,
+    combinations,
+    covering,
+    expected,
+    fields,
+    probe,
+    probe_crash,
+    probe_vm,
+    profiles,
+    tiers,
+)
+from tallystick.lab.probe_vm import Fault
+from tallystick.report import diff, page
+
+ROWS = list(read_rows((Path(__file__).parent / "impostors.txt").read_text("utf-8")))
+SAMPLE = combinations.all_combinations()[::37]
+
+
+def versions_hold() -> bool:
+    refused = [
+        expected.decide(
+            combinations.Parameters(), profiles.find_profile("rabbitmq", version)
+        ).departs
+        for version in ("3.10.8", "4.2.9", "4.3", "4.3.0", "4.10.1")
+    ]
+    return [bool(text) for text in refused] == [False, False, True, True, True]
+
+
+def circuits_hold() -> bool:
+    vm = profiles.find_profile("vm", "")
+    for local in (False, True):
+        tier = "local" if local else "full"
+        for one in SAMPLE:
+            seen = probe_vm.probe_vm(one, local=local)
+            if tiers.judge(tiers.TierCase("n", tier, one), vm, seen).differences:
+                return False
+    caught = {
+        fault
+        for fault in Fault
+        for one in SAMPLE
+        if tiers.judge(
+            tiers.TierCase("n", "full", one), vm, probe_vm.probe_vm(one, fault=fault)
+        ).differences
+    }
+    return caught == set(Fault) - {Fault.NONE}
+
+
+def races_hold() -> bool:
+    given = combinations.Parameters(immediate=True)
+    race = expected.expected_results(given, profiles.find_profile("qpid", "10.1.0"))
+    good = expected.Observation(second_consumer="admitted", returned=(313,), received=(1,))
+    bad = [
+        replace(good, received=()), replace(good, returned=(312,)), replace(good, depth=1),
+        replace(good, returned=(), received=(1, 1)), replace(good, early=1),
+        replace(good, second_consumer=""),
+    ]  # fmt: skip
+    return not expected.compare(race, good) and all(expected.compare(race, one) for one in bad)
+
+
+def declared_hold() -> bool:
+    vm = profiles.find_profile("vm", "")
+    cannot = {"immediate": "no", "ack_mode=tx": "no"}
+    kinds = [
+        expected.expected_results(one, vm, cannot=cannot).result.kind
+        for one in (
+            combinations.Parameters(), combinations.Parameters(immediate=True),
+            combinations.Parameters(ack_mode="tx"),
+        )
+    ]  # fmt: skip
+    none = profiles.Kind.NOT_APPLICABLE
+    return [kind is none for kind in kinds] == [False, True, True]
+
+
+def crashes_hold() -> bool:
+    tags = [1, 2, 3, 4]
+    count = {
+        (mode, point): len(probe_crash._steps(mode, point, tags))
+        for mode in combinations.ACK_MODES
+        for point in ("before", "half", "acked", "rolled_back", "after")
+    }
+    some = {
+        ("auto", "before"): 0, ("auto", "half"): 2, ("auto", "after"): 4, ("client", "after"): 1,
+        ("no_ack", "after"): 0, ("pre_ack", "before"): 4, ("tx", "half"): 3, ("tx", "acked"): 4,
+        ("tx", "rolled_back"): 5, ("tx", "after"): 5,
+    }  # fmt: skip
+    client = probe.acknowledgements("client", tags)[0]
+    kept = expected.expected_restart(durable=True, persistent=False) == (True, 0)
+    return all(count[key] == n for key, n in some.items()) and client.delivery_tag == 4 and kept
+
+
+def clocks_hold() -> bool:
+    near = clocks.Sample(1_000, 6_100, 6_150, 1_250)
+    far = clocks.Sample(2_000, 12_000, 12_000, 7_100)
+    bound = (near.back - near.sent - 50) / 2
+    average = clocks.average([near] * 9 + [far])
+    later = clocks.Sample(10**9, 10**9 + 5_100, 10**9 + 5_150, 10**9 + 250)
+    fitted = clocks.fit([[near, far], [later]])
+    latency = clocks.measure_latency(
+        100, clocks.Estimate(1_000.0, 3.0), 1_700, clocks.Estimate(-500.0, 4.0, 0.0, 0.0, 0.01)
+    )
+    return (
+        near.round_trip == 200
+        and near.offset == 5_000
+        and bound <= near.bound <= bound + 3
+        and average.offset == 5_000
+        and average.bound >= near.bound
+        and fitted.offset == 5_000
+        and abs(fitted.rate) <= fitted.rate_bound < clocks.WORST_RATE / 100
+        and fitted.bound_at(fitted.at + 10**9) > fitted.bound
+        and (latency.value, latency.bound) == (100.0, 24.0)
+    )
+
+
+def names_hold() -> bool:
+    good = all(combinations.read_name(combinations.name_of(one)) == one for one in SAMPLE)
+    rows = covering.cover(2)
+    whole, part = covering.count_tuples(rows, 2), covering.count_tuples(rows[1:], 2)
+    pairs = (
+        page.pair_of("q", "q/t/a/b"),
+        page.pair_of("q", "tier/full/q/b"),
+        page.pair_of("q", "q/t/b"),
+    )
+    return good and whole == (324, 324) and part[0] < 324 and pairs == (("a", "b"), None, None)
+
+
+def headers_hold() -> bool:
+    table = b"\x00\x00\x00\x01t"
+    behind = fields.headers_of(bytes(12) + b"\xe0\x00\x01a\x02bb" + table + b"\x01")
+    case = fields.FieldCase("n", "I", b"", "identical")
+    return (
+        behind == table
+        and fields.headers_of(bytes(14) + table) == b""
+        and fields.judge_field(case, "dropped").outcome is Outcome.FAILED
+        and fields.judge_field(replace(case, expected=""), "x").outcome is Outcome.UNSUPPORTED
+    )
+
+
+def changes_hold() -> bool:
+    p, f, e, u = Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED, Outcome.UNSUPPORTED
+    told = {
+        ((p,), (f,)): "new", ((), (f,)): "new", ((u,), (e,)): "new", ((f,), (p,)): "fixed",
+        ((f,), (e,)): "changed", ((p,), (p, f)): "flaky", ((p, f), (p,)): "flaky",
+        ((p, f, f), (f,)): "flaky", ((p, f, p), (p,)): "flaky", ((), (p,)): "appeared",
+        ((p,), ()): "gone", ((p,), (u,)): "gone",
+        ((f,), (u,)): "changed", ((p,), (p,)): "",
+    }  # fmt: skip
+
+    def run(outcomes: tuple[Outcome, ...]) -> list[Journal]:
+        records = tuple(Record(Verdict("n", one)) for one in outcomes)
+        return [Journal(Head("r", "t", "s", "x"), records)]
+
+    for (old, new), kind in told.items():
+        changes = diff.compare_journals(run(old), run(new))
+        if [name for name, found in changes.items() if found] != ([kind] if kind else []):
+            return False
+    return diff.regressed({"new": [], "gone": ["x"]}) and not diff.regressed(
+        {"new": [], "gone": []}
+    )
+
+
+LAWS = (
+    versions_hold, races_hold, declared_hold, crashes_hold, clocks_hold, headers_hold,
+    changes_hold, names_hold, circuits_hold,
+)  # fmt: skip
+
+
+def holds() -> bool:
+    return all(law() for law in LAWS)
+
+
+def test_without_an_impostor_every_law_holds() -> None:
+    assert [law.__name__ for law in LAWS if not law()] == []
+
+
+@pytest.mark.parametrize(("path", "old", "new"), [row[1:2] + row[3:] for row in ROWS],
+                         ids=[row[2] for row in ROWS])  # fmt: skip
+def test_an_impostor_is_noticed(path: str, old: str, new: str) -> None:
+    module, name = find(path)
+    with Patches() as patches:
+        patches.function(path, rewrite(getattr(module, name), old, new))
+        assert not holds()
