@@ -23,6 +23,7 @@ NOUNS: dict[str, str] = {
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
     "journal": "show a run, or compare two",
+    "pipeline": "the same proof on captured traffic of any size, on Spark",
 }
 """Every noun and its line of help; the module `tallystick.cli.<noun>` registers its verbs."""
 

@@ -28,6 +28,11 @@ _BLOCK: Final = re.compile(
 _ISSUER: Final = re.compile(r"4|5[1-5]|2[2-7]|3[04-8]|6(?:011|4|5)|9792")
 _FORM_KINDS: Final = frozenset({"email", "phone"})
 _TEXT: Final = "inside a text"
+_NUMBERS: Final = frozenset({
+    "attempts", "meta.schema_version", "meta.created_at", "dead_letter.failed_at",
+    "dead_letter.attempts",
+})  # fmt: skip
+"""Counts and times of the contract itself: whatever their digits, they are nobody's."""
 _MOST_PLACES: Final = 10_000
 
 
@@ -115,7 +120,7 @@ def look(
                 way = (*steps, at if place.ordered else -1)
                 below = _item(schema, place, at, way, memory)
                 pending.append(_Seen(f"{path}[]", way, item, below, known, covered))
-        elif not covered and (evidence := looks_personal(value)):
+        elif not covered and path not in _NUMBERS and (evidence := looks_personal(value)):
             found.add(Exposure(path, *evidence))
     return tuple(sorted(found)), frozenset(declared), tuple(sorted(others))
 

@@ -99,9 +99,10 @@ def _read_packed(split: Split) -> Iterator[Record]:
     """Read a compressed file; where it breaks off, one record tells so with what was left."""
     path, at, rest = split.source.path, 0, b""
     with closing(_open_packed(split)) as file:
+        take = getattr(file, "read1", file.read)  # what was unpacked before the break is kept
         while True:
             try:
-                piece = file.read(1 << 20)
+                piece = take(1 << 16)
             except _BROKEN as error:
                 reason = f"the file is broken behind this place: {error}"
                 yield faulty(path, at, rest[:_KEPT], "file.broken", reason)

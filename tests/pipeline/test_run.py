@@ -1,0 +1,300 @@
+"""Whole runs on Spark: the tables are those of a plain loop, and the planted truth is in them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from tallystick.core.errors import TallystickError
+from tallystick.core.journal import Foot, Head, Record, count, write_foot, write_head, write_record
+from tallystick.core.verdict import Outcome, Verdict
+from tallystick.pipeline import build, run
+from tallystick.pipeline.capture import write_capture
+from tallystick.pipeline.ingest import widen
+from tallystick.pipeline.judge import build_rules, judge_record
+from tallystick.pipeline.lake import open_lake, read_manifest, table_files
+from tallystick.pipeline.planted import ERROR, WAYS, Truth, plant, way_of
+from tallystick.pipeline.planted import Planted as PlantedRecord
+from tallystick.pipeline.read import read_records
+from tallystick.pipeline.sources import find_sources, split
+from tallystick.pipeline.tables import TABLES
+from tallystick.schemas.catalog import load_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COUNT = 3000
+
+
+@dataclass(frozen=True)
+class World:
+    """Planted traffic as files, the lake made from it, and the truth."""
+
+    inputs: Path
+    registry: Path
+    lake: Path
+    truth: Truth
+    records: list[PlantedRecord]
+    manifest: dict[str, Any]
+    session: SparkSession
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Ask DuckDB, as any other tool would, over the plain files."""
+        with duckdb.connect() as base:
+            for name in TABLES:
+                files = [str(one) for one in table_files(self.lake, name)]
+                if files:
+                    base.execute(f"create view {name} as select * from read_parquet({files!r})")
+            return base.execute(sql).fetchall()
+
+    def plan(self) -> run.Plan:
+        return run.make_plan([str(self.inputs)], self.registry, self.lake)
+
+    def again(self) -> dict[str, Any]:
+        return run.run(self.plan(), session=self.session)
+
+
+def journal(name: str, outcome: Outcome) -> str:
+    records = [Record(Verdict("lab/a", outcome)), Record(Verdict("lab/b", Outcome.PASSED))]
+    lines = [write_head(Head(name, "2026-11-16T00:00:00Z", "lab", "kafka")),
+             *map(write_record, records), write_foot(Foot(count(records)))]  # fmt: skip
+    return "".join(lines)
+
+
+def write_files(folder: Path, records: list[PlantedRecord]) -> None:
+    """Write each program's log in a form of its own."""
+    logs = defaultdict(list)
+    for one in records:
+        logs[one.node].append(one.record)
+    for node, held in logs.items():
+        lines = b"".join(write_capture(one) + b"\n" for one in held)
+        if node == "shop":
+            rows = [
+                {name: getattr(one, name) for name in (
+                    "direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body",
+                    "sections")}
+                for one in held
+            ]  # fmt: skip
+            pq.write_table(pa.Table.from_pylist(rows), folder / "shop.parquet", row_group_size=500)
+        elif node == "mailer":
+            (folder / "mailer.jsonl.gz").write_bytes(gzip.compress(lines))
+        else:
+            (folder / f"{node}.jsonl").write_bytes(lines)
+    (folder / "empty.jsonl").write_bytes(b"")
+    (folder / "one.journal").write_text(journal("one", Outcome.FAILED))
+    (folder / "two.journal").write_text(journal("two", Outcome.PASSED))
+
+
+@pytest.fixture(scope="module")
+def world(
+    spark: SparkSession, registry: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("world")
+    inputs, lake = folder / "in", folder / "lake"
+    inputs.mkdir()
+    truth, planted = plant(COUNT, seed=5)
+    records = list(planted)
+    write_files(inputs, records)
+    plan = run.make_plan([str(inputs)], registry, lake)
+    manifest = run.run(plan, session=spark)
+    yield World(inputs, registry, lake, truth, records, manifest, spark)
+
+
+def keys_of(numbers: set[int], world: World) -> set[tuple[int, int]]:
+    rules = build_rules(load_catalog(world.registry))
+    found = {}
+    for one in world.records:
+        if one.number in numbers and one.number not in found:
+            row = judge_record(rules, one.record)
+            found[one.number] = (row.key_high, row.key_low)
+    return set(found.values())
+
+
+def test_the_tables_of_rows_are_those_of_a_plain_loop(world: World) -> None:
+    rules = build_rules(load_catalog(world.registry), quick=False)
+    records = [
+        record
+        for source in find_sources([str(world.inputs)])
+        if source.form != "journal"
+        for part in split(source)
+        for record in read_records(part)
+    ]
+    wide = widen(records, [judge_record(rules, one) for one in records])
+    refused = [one == "refused" for one in wide["verdict"].to_pylist()]
+    wanted = {
+        "messages": [True] * len(refused),
+        "quarantine": refused,
+        "envelopes": [not one for one in refused],
+        "masked": [one is not None for one in wide["masked"].to_pylist()],
+    }
+    for name, kept in wanted.items():
+        columns = TABLES[name].schema.names
+        made = pa.concat_tables([pq.read_table(one) for one in table_files(world.lake, name)])
+        expected = wide.select(columns).filter(pa.array(kept))
+        order = [("source", "ascending"), ("position", "ascending")]
+        assert made.sort_by(order).equals(expected.sort_by(order)), name
+
+
+def test_nothing_is_lost_by_file_and_in_all(world: World) -> None:
+    rows = [one["rows"] for one in world.manifest["inputs"]]
+    assert all(one["messages"] == one["envelopes"] + one["quarantine"] for one in rows)
+    assert sum(one["messages"] for one in rows) == len(world.records)
+    assert world.manifest["figures"]["messages"] == len(world.records)
+
+
+def test_deliveries_find_exactly_the_planted_faults(world: World) -> None:
+    truth = world.truth
+    told = {
+        (high, low): (outcome, copies, altered, reordered)
+        for high, low, outcome, copies, altered, reordered in world.rows(
+            "select key_high, key_low, outcome, copies, altered, reordered from deliveries"
+        )
+    }
+    unreadable = {number for number, broken in truth.broken.items() if broken.stage == "decode"}
+    by = {
+        "lost": {key for key, one in told.items() if one[0] == "lost"},
+        "unexpected": {key for key, one in told.items() if one[0] == "unexpected"},
+        "doubled": {key for key, one in told.items() if one[1] > 0},
+        "altered": {key for key, one in told.items() if one[2]},
+        "delayed": {key for key, one in told.items() if one[3]},
+    }
+    for name, found in by.items():
+        assert found - keys_of(unreadable, world) == keys_of(getattr(truth, name), world), name
+
+
+def test_latency_is_within_its_stated_bound(world: World) -> None:
+    rows = world.rows("select urn, p50, clock_error, messages from latency where urn is not null")
+    told = {urn: (p50, error) for urn, p50, error, messages in rows if messages > 20}
+    assert len(told) == len(WAYS)
+    for way in WAYS:
+        p50, error = told[way.urn]
+        assert error == 2 * ERROR
+        assert abs(p50 - way.milliseconds * 1_000_000) <= error
+
+
+def test_drift_names_kind_language_and_program(world: World) -> None:
+    truth = world.truth
+    expected: Counter[tuple[str, str]] = Counter()
+    for one in world.records:
+        kind = truth.drifted.get(one.number)
+        if kind is not None:
+            expected[(WAYS[way_of(one.number)[1]].lang, kind)] += 1
+    rows = world.rows("select lang, kind, sum(messages) from drift group by all")
+    assert {(lang, kind): int(times) for lang, kind, times in rows} == dict(expected)
+
+
+def test_exposure_finds_the_leaks_and_the_marks(world: World) -> None:
+    leaks = Counter(
+        WAYS[way_of(one.number)[1]].urn for one in world.records if one.number in world.truth.leaked
+    )
+    rows = world.rows("select urn, sum(messages) from exposure where basis <> 'mark' group by urn")
+    assert {urn: int(times) for urn, times in rows} == dict(leaks)
+    assert world.rows("select distinct path from exposure where basis = 'mark'") == [
+        ("data.email",)
+    ]
+
+
+def test_coverage_tells_both_sides(world: World) -> None:
+    unseen = world.rows("select path from coverage where registered and not seen")
+    assert set(unseen) == {("spare",)}
+    foreign = world.rows("select urn, path from coverage where not registered")
+    assert {(urn, path) for urn, path in foreign if path == ""} == {("urn:babel:nobody:knows", "")}
+    assert {path for _, path in foreign} == {"", "zz_extra"}
+
+
+def test_flows_are_the_causes_of_a_plain_loop(world: World) -> None:
+    rules = build_rules(load_catalog(world.registry))
+    last: dict[tuple[str, str], str] = {}
+    expected: Counter[tuple[str | None, str]] = Counter()
+    for one in sorted(world.records, key=lambda one: (one.node, one.record.at)):
+        row = judge_record(rules, one.record)
+        if row.verdict == "refused" or row.trace_id is None or row.urn is None:
+            continue
+        place = (row.trace_id, one.node)
+        if one.record.direction == "received":
+            last[place] = row.urn
+        else:
+            expected[(last.get(place), row.urn)] += 1
+    rows = world.rows("select cause, effect, sum(messages) from flows group by all")
+    assert {(cause, effect): int(times) for cause, effect, times in rows} == dict(expected)
+    assert (WAYS[0].urn, WAYS[1].urn) in expected
+
+
+def test_violations_point_at_the_broken_rule(world: World) -> None:
+    rows = world.rows(
+        "select keyword, count(distinct (source, position)) from violations group by 1"
+    )
+    found = dict(rows)
+    for keyword in ("required", "type"):
+        planted = [one for one in world.records if (broken := world.truth.broken.get(one.number))
+                   and broken.stage == "schema" and broken.code == keyword]  # fmt: skip
+        assert found[keyword] >= len(planted) > 0
+
+
+def test_a_case_that_changes_its_mind_is_flaky(world: World) -> None:
+    assert world.rows('select "case", passed, failed from flaky_circuits') == [("lab/a", 1, 1)]
+    assert world.manifest["figures"]["verdicts"] == 4
+
+
+def test_the_same_run_is_not_done_twice(world: World) -> None:
+    again = world.again()
+    assert again["skipped"]
+    assert again["key"] == world.manifest["key"]
+
+
+def test_a_failed_check_leaves_the_last_good_tables(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_manifest(world.lake)
+    strict = replace(TABLES["quarantine"], checks=("false",))
+    monkeypatch.setattr(build, "TABLES", {**TABLES, "quarantine": strict})
+    with pytest.raises(TallystickError) as told:
+        run.run(world.plan(), session=world.session, force=True)
+    assert told.value.code == "check.rows"
+    assert read_manifest(world.lake) == before
+    assert not list((world.lake / "runs").glob(".*"))
+
+
+def test_new_files_are_read_and_known_ones_are_not(world: World, tmp_path: Path) -> None:
+    inputs, lake = tmp_path / "in", tmp_path / "lake"
+    inputs.mkdir()
+    shutil.copy2(world.inputs / "archive.jsonl", inputs)
+    plan = run.make_plan([str(inputs)], world.registry, lake)
+    first = run.run(plan, session=world.session)
+    (inputs / "late.jsonl").write_bytes(b'{"job":"x"}\nnothing\n')
+    second = run.run(run.make_plan([str(inputs)], world.registry, lake), session=world.session)
+    assert [one["read_now"] for one in second["inputs"]] == [False, True]
+    assert second["figures"]["messages"] == first["figures"]["messages"] + 2
+    assert second["figures"]["refused"] == first["figures"]["refused"] + 2
+    assert (lake / "current").resolve() == (lake / second["folder"]).resolve()
+    one = lambda key: [Path(name).name for name in key["tables"]["messages"]["files"]]  # noqa: E731
+    assert set(one(first)) < set(one(second))
+
+
+def test_one_run_at_a_time(world: World, tmp_path: Path) -> None:
+    with open_lake(tmp_path), pytest.raises(TallystickError) as told, open_lake(tmp_path):
+        pass
+    assert told.value.code == "lake.busy"
+
+
+def test_the_manifest_says_what_went_in_and_what_came_out(world: World) -> None:
+    manifest = json.loads((world.lake / "manifest.json").read_bytes())
+    assert set(manifest["tables"]) == set(TABLES)
+    for name, held in manifest["tables"].items():
+        rows = sum(pq.read_metadata(one).num_rows for one in table_files(world.lake, name))
+        assert rows == held["rows"], name
+        for file in table_files(world.lake, name):
+            assert pq.read_schema(file).names == TABLES[name].schema.names
+    assert manifest["registry"]["rules"]
+    assert {one["form"] for one in manifest["inputs"]} == {"lines", "gzip", "parquet", "journal"}
