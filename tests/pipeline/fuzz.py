@@ -19,6 +19,7 @@ from tallystick.pipeline.judge import (
     Rules,
     _judge_quickly,
     build_rules,
+    judge_body,
     judge_record,
     judge_records,
 )
@@ -48,6 +49,8 @@ def compare(rules: Rules, count: int, seed: int) -> Counter[str]:
         for record, one in zip(some, quick, strict=True):
             other = judge_record(rules, record)
             assert plain(one) == plain(other), f"{record}\nquick {one}\nexact {other}"
+            if other.stage not in ("read", "sections", "gate"):
+                assert judge_body(rules, record.body) == other.verdict, record
             told[one.stage or one.verdict] += 1
             told["quick"] += one.declared is None and one.urn is not None
         assert widen(some, quick).num_rows == len(some)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +44,7 @@ class World:
     lake: Path
     truth: Truth
     records: list[PlantedRecord]
+    first: dict[str, Any]
     manifest: dict[str, Any]
     session: SparkSession
 
@@ -97,18 +96,19 @@ def write_files(folder: Path, records: list[PlantedRecord]) -> None:
 
 
 @pytest.fixture(scope="module")
-def world(
-    spark: SparkSession, registry: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+def world(spark: SparkSession, registry: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Make the tables in two runs: the second finds one file more, and knows the others."""
     folder = tmp_path_factory.mktemp("world")
     inputs, lake = folder / "in", folder / "lake"
     inputs.mkdir()
     truth, planted = plant(COUNT, seed=5)
     records = list(planted)
     write_files(inputs, records)
-    plan = run.make_plan([str(inputs)], registry, lake)
-    manifest = run.run(plan, session=spark)
-    yield World(inputs, registry, lake, truth, records, manifest, spark)
+    late = (inputs / "archive.jsonl").rename(folder / "archive.jsonl")
+    first = run.run(run.make_plan([str(inputs)], registry, lake), session=spark)
+    late.rename(inputs / "archive.jsonl")
+    manifest = run.run(run.make_plan([str(inputs)], registry, lake), session=spark)
+    return World(inputs, registry, lake, truth, records, first, manifest, spark)
 
 
 def keys_of(numbers: set[int], world: World) -> set[tuple[int, int]]:
@@ -184,14 +184,17 @@ def test_latency_is_within_its_stated_bound(world: World) -> None:
 
 
 def test_drift_names_kind_language_and_program(world: World) -> None:
-    truth = world.truth
-    expected: Counter[tuple[str, str]] = Counter()
+    rules = build_rules(load_catalog(world.registry))
+    expected: Counter[tuple[str | None, str, str, str]] = Counter()
     for one in world.records:
-        kind = truth.drifted.get(one.number)
-        if kind is not None:
-            expected[(WAYS[way_of(one.number)[1]].lang, kind)] += 1
-    rows = world.rows("select lang, kind, sum(messages) from drift group by all")
-    assert {(lang, kind): int(times) for lang, kind, times in rows} == dict(expected)
+        row = judge_record(rules, one.record)
+        for kind, place in row.drifts:
+            expected[(row.lang, one.node, kind, place)] += 1
+    rows = world.rows("select lang, node, kind, place, sum(messages) from drift group by all")
+    assert {(*key, int(times)) for *key, times in rows} == {
+        (*key, times) for key, times in expected.items()
+    }
+    assert {kind for _, _, kind, _ in expected} == set(world.truth.drifted.values())
 
 
 def test_exposure_finds_the_leaks_and_the_marks(world: World) -> None:
@@ -266,20 +269,20 @@ def test_a_failed_check_leaves_the_last_good_tables(
     assert not list((world.lake / "runs").glob(".*"))
 
 
-def test_new_files_are_read_and_known_ones_are_not(world: World, tmp_path: Path) -> None:
-    inputs, lake = tmp_path / "in", tmp_path / "lake"
-    inputs.mkdir()
-    shutil.copy2(world.inputs / "archive.jsonl", inputs)
-    plan = run.make_plan([str(inputs)], world.registry, lake)
-    first = run.run(plan, session=world.session)
-    (inputs / "late.jsonl").write_bytes(b'{"job":"x"}\nnothing\n')
-    second = run.run(run.make_plan([str(inputs)], world.registry, lake), session=world.session)
-    assert [one["read_now"] for one in second["inputs"]] == [False, True]
-    assert second["figures"]["messages"] == first["figures"]["messages"] + 2
-    assert second["figures"]["refused"] == first["figures"]["refused"] + 2
-    assert (lake / "current").resolve() == (lake / second["folder"]).resolve()
-    one = lambda key: [Path(name).name for name in key["tables"]["messages"]["files"]]  # noqa: E731
-    assert set(one(first)) < set(one(second))
+def test_new_files_are_read_and_known_ones_are_not(world: World) -> None:
+    read = {Path(one["path"]).name for one in world.manifest["inputs"] if one["read_now"]}
+    assert read == {"archive.jsonl"}
+    assert (world.lake / "current").resolve() == (world.lake / world.manifest["folder"]).resolve()
+    before, after = (
+        {Path(name).name for name in one["tables"]["messages"]["files"]}
+        for one in (world.first, world.manifest)
+    )
+    assert before < after
+    for name in before:
+        old, new = (
+            world.lake / one["folder"] / "messages" / name for one in (world.first, world.manifest)
+        )
+        assert old.samefile(new)
 
 
 def test_one_run_at_a_time(world: World, tmp_path: Path) -> None:

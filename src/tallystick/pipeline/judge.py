@@ -26,7 +26,14 @@ from msgspec import UNSET
 from tallystick.brokers import BROKERS
 from tallystick.core.binding import envelope_facts, gate_frame, reconcile
 from tallystick.core.canonical import canonical
-from tallystick.core.envelope import Envelope, decode, encode, reason_not_accepted
+from tallystick.core.envelope import (
+    ASCII_SPACE,
+    Envelope,
+    accepts,
+    decode,
+    encode,
+    reason_not_accepted,
+)
 from tallystick.core.errors import Rejected
 from tallystick.core.splice import redrive, retry
 from tallystick.pipeline.capture import Record, read_sections
@@ -42,7 +49,7 @@ if TYPE_CHECKING:
 
     from tallystick.core.frame import Sections
 
-__all__ = ["Judged", "Rules", "build_rules", "judge_record", "judge_records"]
+__all__ = ["Judged", "Rules", "build_rules", "judge_body", "judge_record", "judge_records"]
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 _DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
@@ -239,6 +246,30 @@ def _content(envelope: Envelope, digest: bytes) -> int:
     if envelope.attempts:
         return _number(sha256(retry(envelope.body, 0)).digest())
     return _number(digest)
+
+
+def judge_body(rules: Rules, body: bytes) -> str:
+    """Give only the verdict on a body, exactly: `valid`, `unknown` or `refused`."""
+    quick = rules.quick
+    if quick.decode is not None:
+        try:
+            message = quick.decode(body)
+            if quick.encode(message) == body and message.trace_id.strip(ASCII_SPACE):
+                return "valid"
+        except _QUICK_FAULTS:
+            message = None  # doubtful: the rule decides
+    try:
+        envelope = decode(body)
+        document = envelope.document
+    except Rejected:
+        return "refused"
+    if not accepts(envelope):
+        return "refused"
+    try:
+        outcome = judge_value(rules.judge, document, "").outcome
+    except (ValueError, TypeError, RecursionError):
+        return "refused"
+    return {"ok": "valid", "unknown": "unknown"}.get(outcome, "refused")
 
 
 def judge_records(rules: Rules, records: Iterable[Record]) -> list[Judged]:
