@@ -19,6 +19,7 @@ from tallystick.pipeline.ingest import Job, ingest
 from tallystick.pipeline.run import Plan
 from tallystick.pipeline.sources import split
 from tallystick.pipeline.tables import TABLES
+from tallystick.pipeline.tables.quarantine import STAGES
 
 
 def rows(folder: Path, name: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
@@ -55,7 +56,7 @@ def make(plan: Plan, out: Path) -> dict[str, int]:
              "duplicated", "altered", "reordered", "unregistered", "never_seen", "drifting",
              "exposed", "messages", "violations", "verdicts", "flaky")  # fmt: skip
     told = {name: figures[name] for name in names} | {"flows": len(flows)} | counted
-    told |= {name: value for name, value in figures.items() if name.startswith("refused.")}
+    told |= {f"refused.{one}": figures[f"refused.{one}"] for one in STAGES}
     write(out, "summary", [{"figure": name, "value": value} for name, value in told.items()])
     return dict(sorted(told.items()))
 

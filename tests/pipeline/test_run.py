@@ -25,6 +25,8 @@ from tallystick.pipeline.lake import open_lake, read_manifest, table_files
 from tallystick.pipeline.planted import ERROR, WAYS, Truth, plant, way_of
 from tallystick.pipeline.planted import Planted as PlantedRecord
 from tallystick.pipeline.read import read_records
+from tallystick.pipeline.replay import replay
+from tallystick.pipeline.show import read_rows
 from tallystick.pipeline.sources import find_sources, split
 from tallystick.pipeline.tables import TABLES
 from tallystick.schemas.catalog import load_catalog
@@ -301,3 +303,38 @@ def test_the_manifest_says_what_went_in_and_what_came_out(world: World) -> None:
             assert pq.read_schema(file).names == TABLES[name].schema.names
     assert manifest["registry"]["rules"]
     assert {one["form"] for one in manifest["inputs"]} == {"lines", "gzip", "parquet", "journal"}
+
+
+def test_a_replayed_candidate_names_exactly_what_would_break(world: World) -> None:
+    candidate = json.loads((world.registry.parent / "schemas/orders-created.json").read_bytes())
+    assert replay(world.lake, WAYS[0].urn, candidate).broken == 0
+    candidate["properties"]["amount"]["minimum"] = 450
+    told = replay(world.lake, WAYS[0].urn, candidate)
+    rules = build_rules(load_catalog(world.registry), quick=False)
+    expected: Counter[str] = Counter()
+    times = []
+    for one in world.records:
+        row = judge_record(rules, one.record)
+        if row.verdict != "valid" or row.urn != WAYS[0].urn:
+            continue
+        if json.loads(row.data or b"")["amount"] < 450:
+            expected[one.node] += 1
+            times.append(row.created_at or 0)
+    assert {one.node: one.broken for one in told.producers} == dict(expected)
+    assert told.rules == [("/data/amount", "minimum", sum(expected.values()))]
+    assert min(one.first or 0 for one in told.producers) == min(times)
+    assert all('"amount"' in one["masked"] for one in told.samples)
+
+
+def test_a_replayed_sample_is_masked(world: World) -> None:
+    told = replay(world.lake, WAYS[2].urn, False)
+    assert told.broken == told.messages > 0
+    assert len(told.samples) == 5
+    assert all("@example.com" not in one["masked"] for one in told.samples)
+
+
+def test_show_gives_rows_that_a_person_can_read(world: World) -> None:
+    assert len(read_rows(world.lake, "messages", 7)) == 7
+    assert {row["figure"] for row in read_rows(world.lake, "summary", 99)} >= {"lost", "messages"}
+    for row in read_rows(world.lake, "quarantine", 99):
+        assert isinstance(row["body"], str)

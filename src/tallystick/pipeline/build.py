@@ -18,7 +18,7 @@ from tallystick.schemas.catalog import Catalog, self_contained
 from tallystick.schemas.pii import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -35,17 +35,18 @@ def build_tables(
     """Check the tables of rows in a run's folder and add the built ones; give the seconds each."""
     frames = dict(parts)
     seconds = {}
+    figures: dict[str, int] = {}
     registered = registered_paths(catalog)
     for table in TABLES.values():
         if table.build is None:
             frames[table.name] = _read(session, table, folder)
-    _check_rows(frames)
+    _check_rows(frames, figures)
     built = [table for table in TABLES.values() if table.build is not None]
     for number, table in enumerate(built):
         begun = monotonic()
         tell(table.name, number / len(built))
-        frame = table.build(Frames(session, frames, registered))  # type: ignore[misc]
-        _write(table, frame, folder / table.name)
+        frame = table.build(Frames(session, frames, registered, figures))  # type: ignore[misc]
+        figures |= _write(table, frame, folder / table.name)
         frames[table.name] = _read(session, table, folder)
         seconds[table.name] = round(monotonic() - begun, 3)
     return seconds
@@ -71,14 +72,14 @@ def _spark_schema(schema: Any) -> Any:
     return from_arrow_schema(schema)
 
 
-def _check_rows(frames: Mapping[str, DataFrame]) -> None:
-    """Count the rows of the tables of rows that break a check, all in one query."""
+def _check_rows(frames: Mapping[str, DataFrame], figures: dict[str, int]) -> None:
+    """Check the tables of rows and take their figures, all in one query."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     tables = [table for table in TABLES.values() if table.build is None]
     counts = [
-        frames[table.name].agg(F.array(*_broken(table)).alias("broken")).select(
-            F.lit(table.name).alias("name"), "broken"
+        frames[table.name].agg(F.array(*_counts(table)).alias("counts")).select(
+            F.lit(table.name).alias("name"), "counts"
         )
         for table in tables
     ]  # fmt: skip
@@ -86,46 +87,46 @@ def _check_rows(frames: Mapping[str, DataFrame]) -> None:
     for more in counts[1:]:
         query = query.unionAll(more)
     for row in query.collect():
-        _judge_checks(
-            TABLES[row["name"]], {f"c{at}": count for at, count in enumerate(row["broken"])}
-        )
+        figures |= _judge(TABLES[row["name"]], row["counts"])
 
 
-def _broken(table: Table) -> list[Column]:
-    """Give the counts of rows for which a check is not true."""
+def _counts(table: Table) -> list[Column]:
+    """Give the counts of rows for which a check is not true, then the figures."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    return [
-        F.count_if(~F.coalesce(F.expr(check), F.lit(False))).alias(f"c{at}")
-        for at, check in enumerate(table.checks)
-    ]
+    broken = [F.count_if(~F.coalesce(F.expr(check), F.lit(False))) for check in table.checks]
+    figures = [F.coalesce(F.expr(one), F.lit(0)) for one in table.figures.values()]
+    return [one.cast("long").alias(f"c{at}") for at, one in enumerate([*broken, *figures])]
 
 
-def _judge_checks(table: Table, found: Mapping[str, Any]) -> None:
-    for at, check in enumerate(table.checks):
-        if found.get(f"c{at}"):
+def _judge(table: Table, counts: Sequence[int]) -> dict[str, int]:
+    """Fail the run when a check is broken, else give the figures."""
+    for check, broken in zip(table.checks, counts, strict=False):
+        if broken:
             raise Unavailable(
-                f"{table.name}: {found[f'c{at}']} rows break the check `{check}`",
+                f"{table.name}: {broken} rows break the check `{check}`",
                 code="check.rows",
                 hint="the tables of the last good run are still in place",
             )
+    return dict(zip(table.figures, counts[len(table.checks) :], strict=True))
 
 
-def _write(table: Table, frame: DataFrame, place: Path) -> None:
-    """Write a built table, its checks counted on the way; the key of a small one must be unique."""
+def _write(table: Table, frame: DataFrame, place: Path) -> dict[str, int]:
+    """Write a built table, its checks and figures counted on the way; give the figures."""
     from pyspark.sql import Observation  # noqa: PLC0415
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     wanted = _spark_schema(table.schema)
     columns = [F.col(one.name).cast(one.dataType).alias(one.name) for one in wanted]
     observed = Observation(table.name)
-    ready = frame.select(*columns).observe(observed, *_broken(table))
+    ready = frame.select(*columns).observe(observed, *_counts(table))
     if table.unique:
         ready = ready.coalesce(1).sortWithinPartitions(*table.key)
     ready.write.mode("overwrite").parquet(str(place))
-    _judge_checks(table, observed.get)
     if table.unique:
         _check_unique(table, place)
+    found = observed.get
+    return _judge(table, [found[f"c{at}"] for at in range(len(found))])
 
 
 def _check_unique(table: Table, place: Path) -> None:

@@ -30,6 +30,12 @@ LOCAL: Final = "local[2,4]"
 
 _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
+_SMALL_WORK: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Compiling a query costs more than running it when there is little to run it on."""
 _LOOPBACK: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -80,6 +86,7 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
     settings = dict(_ALWAYS)
     if master.startswith("local"):
         settings |= _LOOPBACK
+        settings |= _SMALL_WORK if small else {}
         settings["spark.driver.memory"] = "1g" if small else "2g"
         settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(small=small))
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

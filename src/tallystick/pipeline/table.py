@@ -5,14 +5,15 @@ Arrow columns, and Spark only schedules it. A table that is *built* comes after:
 frames of its `inputs` by name and gives a frame. `partial` is the schema of what a table of counts
 gathers from each batch before it is built.
 
-A check is an SQL condition that holds for every row of the table. A row that breaks one fails the
+`figures` are SQL aggregates over the table, by name: they make the summary of the run. A check is
+an SQL condition that holds for every row of the table. A row that breaks one fails the
 run, and the tables of the last good run stay as they are. The key is unique where `unique` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tallystick.pipeline.arrow import pa
@@ -43,11 +44,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """What a built table is made from: frames by name, the session, and the registered paths."""
+    """What a built table is made from: frames by name, registered paths, figures so far."""
 
     session: SparkSession
     tables: Mapping[str, DataFrame]
     registered: tuple[tuple[str, str], ...] = ()
+    figures: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> DataFrame:
         return self.tables[name]
@@ -63,6 +65,7 @@ class Table:
     key: tuple[str, ...]
     inputs: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    figures: Mapping[str, str] = field(default_factory=dict)
     unique: bool = True
     rows: Callable[[Batch], pa.Table] | None = None
     partial: pa.Schema | None = None

@@ -62,6 +62,10 @@ TABLE: Final = Table(
     name="coverage",
     about="URNs and fields seen but not registered, and registered but never seen",
     schema=_SCHEMA,
+    figures={
+        "unregistered": "count_if(not registered)",
+        "never_seen": "count_if(not seen)",
+    },
     key=("urn", "path"),
     inputs=("coverage", "declared"),
     checks=("registered or seen",),

@@ -119,6 +119,15 @@ TABLE: Final = Table(
     name="deliveries",
     about="sent against received: delivered, lost, unexpected; copies, altered, reordered",
     schema=_SCHEMA,
+    figures={
+        "delivered": "count_if(outcome = 'delivered')",
+        "lost": "count_if(outcome = 'lost')",
+        "unexpected": "count_if(outcome = 'unexpected')",
+        "unobserved": "count_if(outcome = 'unobserved')",
+        "duplicated": "count_if(copies > 0)",
+        "altered": "count_if(altered)",
+        "reordered": "count_if(reordered)",
+    },
     key=("key_high", "key_low"),
     inputs=("messages",),
     checks=(

@@ -47,6 +47,7 @@ TABLE: Final = Table(
     name="drift",
     about="bytes that are not canonical and native fields that disagree, by language and program",
     schema=_SCHEMA,
+    figures={"drifting": "sum(messages)"},
     key=("lang", "node", "broker", "urn", "kind", "place"),
     inputs=("drift",),
     checks=("messages > 0", "kind is not null"),

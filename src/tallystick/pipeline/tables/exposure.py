@@ -58,6 +58,7 @@ TABLE: Final = Table(
     name="exposure",
     about="personal data by mark, and by evidence in the values of fields nobody marked",
     schema=_SCHEMA,
+    figures={"exposed": "count_if(basis <> 'mark')"},
     key=("urn", "path", "basis", "category"),
     inputs=("exposure",),
     checks=("messages > 0 and messages <= of_form", "basis in ('mark', 'form', 'checksum')"),

@@ -44,6 +44,7 @@ TABLE: Final = Table(
     name="flaky_circuits",
     about="cases that passed in some runs and failed in others",
     schema=_SCHEMA,
+    figures={"flaky": "count(*)"},
     key=("suite", "subject", "case"),
     inputs=("verdicts",),
     checks=("passed > 0 and failed > 0 and passed + failed <= runs",),

@@ -57,6 +57,7 @@ TABLE: Final = Table(
     name="flows",
     about="which URN causes which, by trace: the event-flow map, with rates and delays",
     schema=_SCHEMA,
+    figures={"flows": "count(*)"},
     key=("cause", "effect", "node"),
     inputs=("envelopes",),
     checks=("messages > 0 and traces > 0", "cause is null or delay_p50 >= 0"),

@@ -41,6 +41,12 @@ TABLE: Final = Table(
     name="messages",
     about="every record that entered: raw bytes, native sections, where it stood, its hash",
     schema=_SCHEMA,
+    figures={
+        "messages": "count(*)",
+        "valid": "count_if(verdict = 'valid')",
+        "unknown": "count_if(verdict = 'unknown')",
+        "refused": "count_if(verdict = 'refused')",
+    },
     key=("source", "position"),
     checks=(
         "source is not null and position >= 0",

@@ -7,7 +7,9 @@ from typing import Final
 from tallystick.pipeline.arrow import pa, pc
 from tallystick.pipeline.table import Batch, Table
 
-__all__ = ["TABLE"]
+__all__ = ["STAGES", "TABLE"]
+
+STAGES: Final = ("read", "sections", "gate", "decode", "accept", "schema")
 
 _SCHEMA: Final = pa.schema(
     [
@@ -41,9 +43,10 @@ TABLE: Final = Table(
     name="quarantine",
     about="every refused record: stage, code, pointer, reason, and its bytes",
     schema=_SCHEMA,
+    figures={f"refused.{one}": f"count_if(stage = '{one}')" for one in STAGES},
     key=("source", "position"),
     checks=(
-        "stage in ('read', 'sections', 'gate', 'decode', 'accept', 'schema')",
+        f"stage in {STAGES}",
         "code is not null and reason is not null",
     ),
     unique=False,

@@ -29,6 +29,7 @@ TABLE: Final = Table(
     name="verdicts",
     about="every verdict of the journals among the inputs",
     schema=_SCHEMA,
+    figures={"verdicts": "count(*)"},
     key=("source", "run", "subject", "case"),
     checks=("outcome in ('passed', 'failed', 'errored', 'unsupported')",),
     unique=False,

@@ -43,6 +43,7 @@ TABLE: Final = Table(
     name="violations",
     about="every broken rule of a schema: message, URN, pointer, keyword, what was found",
     schema=_SCHEMA,
+    figures={"violations": "count(*)"},
     key=("source", "position", "pointer", "keyword", "message"),
     checks=("urn is not null and keyword is not null",),
     unique=False,
