@@ -116,14 +116,18 @@ def best(contenders: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, 
     return times
 
 
-def decode(session: Any, folder: Path, job: Job, rounds: int) -> dict[str, float]:
+def decode(session: Any, folder: Path, job: Job, rows: int, rounds: int) -> dict[str, float]:
     files = sorted(str(one) for one in folder.glob("*.parquet"))
+    files *= max(1, 1_000_000 // rows)  # the same bodies again: a small set would measure the start
     context = session.sparkContext
     shared = context.broadcast(job)
 
     def on_spark() -> dict[str, int]:
-        tasks = context.parallelize(files, len(files))
-        return add(tasks.map(lambda one: verdicts(shared.value, one)).collect())
+        hands = [files[at::FILES] for at in range(FILES)]
+        tasks = context.parallelize(hands, FILES)
+        return add(
+            tasks.map(lambda hand: add([verdicts(shared.value, one) for one in hand])).collect()
+        )
 
     fork = multiprocessing.get_context("fork")
     rules_of(job)
@@ -152,7 +156,9 @@ def whole(session: Any, folder: Path, registry: Path, place: Path, rounds: int) 
     def on_spark() -> None:
         shutil.rmtree(place / "lake", ignore_errors=True)
         plan = make_plan([str(folder)], registry, place / "lake")
-        told["spark"] = run(plan, session=session)["figures"]
+        manifest = run(plan, session=session)
+        told["spark"] = manifest["figures"]
+        print("seconds", manifest["seconds"], flush=True)
 
     def in_process() -> None:
         shutil.rmtree(place / "plain", ignore_errors=True)
@@ -166,7 +172,8 @@ def whole(session: Any, folder: Path, registry: Path, place: Path, rounds: int) 
 
 EVENTS = """
     select hash(n) as key_high, hash(n + 1000000000) as key_low, hash(n * 7) as content,
-        1749132727000000000 + n * 1000 + if(s, 0, 500000) as at, 1000 as clock_error, n as place,
+        1749132727000000000 + n * 1000
+            + if(s, 0, 500000) as moment, 1000 as clock_error, n as place,
         cast(0 as bigint) as attempts, s as sends, hash(n % 36) + if(s, 1, 0) as flow
     from (select range as n, true as s from range({count}) where range % 1000 <> 7
           union all
@@ -200,37 +207,33 @@ TOTALS = """
 """
 
 
-def deliveries(place: Path, count: int, rounds: int) -> dict[str, float]:
+def deliveries(session: Any, place: Path, count: int, rounds: int) -> dict[str, float]:
     for name, many in (("small", count // 10), ("large", count)):
         write_events(place / name, many)
     query = TOTALS.format(pairs=PAIRS)
     duck = query.replace("shiftleft(1L, cast(least(attempts, 62) as int))",
                          "(cast(1 as bigint) << cast(least(attempts, 62) as int))")  # fmt: skip
     duck = duck.replace("0L", "cast(0 as bigint)")
-    heap = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "16"}
-    begun = time.perf_counter()
-    with open_session("local[2]", heap) as session:
-        print(f"session start-up {time.perf_counter() - begun:.1f} s (1-GB heap)")
 
-        def on_spark(name: str) -> tuple[Any, ...]:
-            session.read.parquet(str(place / name)).createOrReplaceTempView("events")
-            (row,) = session.sql(query).collect()
-            return tuple(row)
+    def on_spark(name: str) -> tuple[Any, ...]:
+        session.read.parquet(str(place / name)).createOrReplaceTempView("events")
+        (row,) = session.sql(query).collect()
+        return tuple(row)
 
-        def on_duckdb(name: str) -> tuple[Any, ...]:
-            with duckdb.connect() as base:
-                base.execute("set threads = 2")
-                base.execute(f"create view events as select * from '{place / name}/events.parquet'")
-                return tuple(int(one) for one in base.execute(duck).fetchall()[0])
+    def on_duckdb(name: str) -> tuple[Any, ...]:
+        with duckdb.connect() as base:
+            base.execute("set threads = 2")
+            base.execute(f"create view events as select * from '{place / name}/events.parquet'")
+            return tuple(int(one) for one in base.execute(duck).fetchall()[0])
 
-        first, second = on_spark("small"), on_duckdb("small")
-        assert first == second, (first, second)
-        times = best(
-            {"deliveries, Spark": lambda: on_spark("large"),
-             "deliveries, DuckDB": lambda: on_duckdb("large"),
-             "deliveries of a tenth, Spark": lambda: on_spark("small")},
-            rounds,
-        )  # fmt: skip
+    first, second = on_spark("small"), on_duckdb("small")
+    assert first == second, (first, second)
+    times = best(
+        {"deliveries, Spark": lambda: on_spark("large"),
+         "deliveries, DuckDB": lambda: on_duckdb("large"),
+         "deliveries of a tenth, Spark": lambda: on_spark("small")},
+        rounds,
+    )  # fmt: skip
     return {
         "deliveries_vs_duckdb": times["deliveries, DuckDB"] / times["deliveries, Spark"],
         "growth_10x": times["deliveries, Spark"] / times["deliveries of a tenth, Spark"],
@@ -255,11 +258,11 @@ def main() -> None:
         catalog = load_catalog(registry)
         job = Job(catalog, registry_hash(catalog), str(place / "parts"))
         begun = time.perf_counter()
-        with open_session("local[2]", {"spark.driver.memory": "2g"}) as session:
-            print(f"session start-up {time.perf_counter() - begun:.1f} s")
-            ratios |= decode(session, place / "captures", job, rounds)
+        with open_session("local[2]", {"spark.driver.memory": "1g"}) as session:
+            print(f"session start-up {time.perf_counter() - begun:.1f} s (1-GB heap)")
+            ratios |= deliveries(session, place, ids, rounds)
+            ratios |= decode(session, place / "captures", job, messages, rounds)
             ratios |= whole(session, place / "captures", registry, place, rounds)
-        ratios |= deliveries(place, ids, rounds)
     finally:
         shutil.rmtree(place)
     for name, value in ratios.items():

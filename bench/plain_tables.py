@@ -104,7 +104,7 @@ def make_deliveries(parts: Path, figures: Counter[str]) -> list[dict[str, Any]]:
             "clock_error": _sum(errors),
         }  # fmt: skip
         made.append(row)
-        if sent and received:
+        if len(sent) == 1 and received:
             way = (broker, queue, urn, sent[0][3], received[0][3])
             order[way].append((min(one[6] for one in received), min(one[6] for one in sent), row))
     for held in order.values():

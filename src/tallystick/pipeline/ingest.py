@@ -7,6 +7,7 @@ leaves the same files. What comes back is a small receipt that the run adds up a
 
 from __future__ import annotations
 
+import gc
 import os
 import uuid
 from dataclasses import dataclass, field
@@ -154,6 +155,8 @@ def ingest(job: Job, split: Split) -> Receipt:
     folder = Path(job.folder) / split.source.key
     folder.mkdir(parents=True, exist_ok=True)
     part = _Part(folder, split.number)
+    collecting = gc.isenabled()
+    gc.disable()  # rows hold no cycles, and looking for them costs a third of the time
     try:
         if split.source.form == "journal":
             records: Iterable[Record] = _ingest_journal(part, split)
@@ -164,6 +167,9 @@ def ingest(job: Job, split: Split) -> Receipt:
     except BaseException:
         part.abandon()
         raise
+    finally:
+        if collecting:
+            gc.enable()
     return Receipt(split.source.path, split.number, part.rows)
 
 

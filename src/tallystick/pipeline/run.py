@@ -41,7 +41,8 @@ FORMAT: Final = 1
 """Changes whenever the same inputs would give other tables."""
 
 _SMALL: Final = 64 << 20
-_TASKS: Final = 2_000
+_TASK: Final = 64 << 20
+"""About how many bytes a task reads: small files share one, since a task has a price itself."""
 Watch = Callable[[str, int, float], None]
 """Is told the stage, the rows so far, and the share of it that is done."""
 
@@ -176,8 +177,12 @@ def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Rece
     context = session.sparkContext
     shared = context.broadcast(job)
     try:
-        tasks = context.parallelize(splits, min(len(splits), _TASKS))
-        found: list[Receipt] = tasks.map(lambda one: ingest(shared.value, one)).collect()
+        wanted = max(2 * context.defaultParallelism, sum(one.size for one in splits) // _TASK)
+        hands = [splits[at::wanted] for at in range(min(wanted, len(splits)))]
+        tasks = context.parallelize(hands, len(hands))
+        found: list[Receipt] = tasks.flatMap(
+            lambda hand: [ingest(shared.value, one) for one in hand]
+        ).collect()
     finally:
         shared.unpersist()
     return found

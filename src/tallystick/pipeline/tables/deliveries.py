@@ -10,7 +10,7 @@ names come back by a small table at the end.
 A copy is received beyond what was sent, where a retry (another count of attempts) is no copy.
 Altered means other bytes, apart from `attempts` and the dead letter. Reordered means that a later
 message of the same sender on the same way was received before. Order is that of the programs' own
-sequence numbers, else of their clocks.
+sequence numbers, else of their clocks; what was sent twice has no one place in it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ PAIRS: Final = """
     select key_high, key_low,
         count_if(sends) as sent, count_if(not sends) as received,
         min(if(sends, flow, null)) as sent_flow, min(if(sends, null, flow)) as received_flow,
-        min(if(sends, at, null)) as sent_at, min(if(sends, null, at)) as received_at,
+        min(if(sends, moment, null)) as sent_at,
+        min(if(sends, null, moment)) as received_at,
         max(if(sends, clock_error, null)) as sent_error,
         max(if(sends, null, clock_error)) as received_error,
         min(if(sends, place, null)) as sent_place, min(if(sends, null, place)) as received_place,
@@ -68,7 +69,8 @@ def _build(frames: Frames) -> DataFrame:
     frames["messages"].createOrReplaceTempView("messages")
     session.sql(
         """
-        select key_high, key_low, content, at, clock_error, coalesce(sequence, at) as place,
+        select key_high, key_low, content, at as moment, clock_error,
+               coalesce(sequence, at) as place,
                greatest(coalesce(attempts, 0), 0) as attempts, direction = 'sent' as sends,
                xxhash64(broker, queue, urn, node) as flow, broker, queue, urn, node
         from messages where direction in ('sent', 'received')
@@ -87,12 +89,11 @@ def _build(frames: Frames) -> DataFrame:
     return session.sql(
         """
         with ordered as (
-            select *, coalesce(sent_place < max(sent_place) over (
+            select *, coalesce(sent = 1 and received > 0 and sent_place < max(
+                if(sent = 1 and received > 0, sent_place, null)) over (
                 partition by sent_flow, received_flow order by received_place
                 rows between unbounded preceding and 1 preceding), false) as reordered
-            from pairs where sent > 0 and received > 0
-            union all
-            select *, false from pairs where sent = 0 or received = 0
+            from pairs
         ), named as (
             select o.*, coalesce(s.broker, r.broker) as broker, coalesce(s.queue, r.queue) as queue,
                    coalesce(s.urn, r.urn) as urn, s.node as sender, r.node as receiver
