@@ -29,6 +29,7 @@ NOUNS: dict[str, str] = {
     "lab": "circuits on real brokers: the thorough procedure, field tables, clocks",
     "report": "one offline page of one or more runs",
     "journal": "show a run, or compare two",
+    "pipeline": "the same proof on captured traffic of any size, on Spark",
 }
 """Every noun and its line of help; the module `tallystick.cli.<noun>` registers its verbs."""
 

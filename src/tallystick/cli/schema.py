@@ -20,6 +20,7 @@ VERBS: Final[tuple[str, ...]] = (
     "tallystick.cli.schema_asyncapi",
     "tallystick.cli.schema_gdpr",
     "tallystick.cli.schema_serve",
+    "tallystick.cli.schema_replay",
 )
 
 

@@ -1,0 +1,145 @@
+"""Captured frames as records: one line of JSON, or one row of a Parquet file, for each frame.
+
+    {"kind":"capture","format":1,"direction":"received","broker":"kafka","queue":"orders",
+     "node":"billing","at":1749132727000000000,"sequence":7,"body":"...","sections":{...}}
+
+A line of another kind is a plain envelope: the line is the body. What is neither becomes a record
+with a `fault`: it is counted and quarantined, never dropped. Native values that JSON lacks are
+tagged: `{"$bytes": "<base64>"}`.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tallystick.core.frame import Sections
+
+__all__ = ["DIRECTIONS", "Record", "faulty", "read_line", "read_sections", "write_capture"]
+
+DIRECTIONS: Final = ("sent", "received", "tapped")
+_INT64: Final = 2**63
+_MARK: Final = b'"capture"'
+
+
+class Record(NamedTuple):
+    """One frame as it entered: where it stood, what was captured around it, and its body.
+
+    `fault` and `reason` are set when no frame could be read there; the body is then what stood
+    there, or its beginning.
+    """
+
+    source: str
+    position: int
+    direction: str | None
+    broker: str | None
+    queue: str | None
+    node: str | None
+    at: int | None
+    clock_error: int | None
+    sequence: int | None
+    body: bytes
+    sections: str | None
+    fault: str | None = None
+    reason: str | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    kind: Any = UNSET
+    format: Any = UNSET
+    direction: Literal["sent", "received", "tapped"] | None = None
+    broker: str | None = None
+    queue: str | None = None
+    node: str | None = None
+    at: int | None = None
+    clock_error: int | None = None
+    sequence: int | None = None
+    body: str | UnsetType = UNSET
+    body64: str | UnsetType = UNSET
+    sections: msgspec.Raw | UnsetType = UNSET
+
+
+class _Kind(msgspec.Struct, gc=False):
+    kind: Any = UNSET
+
+
+_decode: Final = msgspec.json.Decoder(_Line).decode
+_decode_kind: Final = msgspec.json.Decoder(_Kind).decode
+_load: Final = msgspec.json.Decoder().decode
+_FAULTS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, binascii.Error, ValueError)
+
+
+def read_line(line: bytes, source: str, position: int) -> Record:
+    """Read one line: a capture, or else a plain envelope."""
+    if _MARK not in line or not _is_capture(line):
+        return Record(source, position, None, None, None, None, None, None, None, line, None)
+    try:
+        found = _decode(line)
+        if found.format != 1:
+            return faulty(source, position, line, "capture.format", f"format {found.format!r}")
+        if isinstance(found.body, str):
+            body = found.body.encode()
+        elif isinstance(found.body64, str):
+            body = b64decode(found.body64, validate=True)
+        else:
+            return faulty(source, position, line, "capture.body", "neither body nor body64")
+        sections = None if isinstance(found.sections, UnsetType) else str(found.sections, "utf-8")
+    except _FAULTS as error:
+        return faulty(source, position, line, "capture.malformed", str(error))
+    for name in ("at", "clock_error", "sequence"):
+        value = getattr(found, name)
+        if value is not None and not -_INT64 <= value < _INT64:
+            return faulty(source, position, line, "capture.malformed", f"{name} beyond 64 bits")
+    return Record(
+        source, position, found.direction, found.broker, found.queue, found.node, found.at,
+        found.clock_error, found.sequence, body, sections,
+    )  # fmt: skip
+
+
+def _is_capture(line: bytes) -> bool:
+    if line.startswith(b'{"kind":"capture",'):
+        return True
+    try:
+        return bool(_decode_kind(line).kind == "capture")
+    except _FAULTS:
+        return False
+
+
+def faulty(source: str, position: int, body: bytes, fault: str, reason: str) -> Record:
+    """Give the record of something that is no frame."""
+    return Record(
+        source, position, None, None, None, None, None, None, None, body, None, fault, reason
+    )
+
+
+def read_sections(text: str) -> Sections:
+    """Read native fields with their types; raises ValueError where they are no sections."""
+    sections = _load(text)
+    if type(sections) is not dict:
+        raise ValueError("sections must be an object")
+    for held in sections.values():
+        if type(held) is not dict:
+            raise ValueError("a section must be an object")
+        for key, value in held.items():
+            if type(value) is dict and "$bytes" in value:
+                held[key] = b64decode(value["$bytes"], validate=True)
+    return sections
+
+
+def write_capture(record: Record) -> bytes:
+    """Write a record as its line, without the newline."""
+    members: dict[str, Any] = {"kind": "capture", "format": 1}
+    for name in ("direction", "broker", "queue", "node", "at", "clock_error", "sequence"):
+        value = getattr(record, name)
+        if value is not None:
+            members[name] = value
+    try:
+        members["body"] = record.body.decode()
+    except UnicodeDecodeError:
+        members["body64"] = binascii.b2a_base64(record.body, newline=False).decode()
+    members["sections"] = msgspec.Raw(record.sections.encode() if record.sections else b"{}")
+    return msgspec.json.encode(members)

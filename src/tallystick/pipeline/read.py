@@ -1,0 +1,176 @@
+"""Read one split as records, in bounded memory; what cannot be read becomes a record that says so.
+
+Memory is bounded by the longest line that is taken whole; of a longer one the beginning is kept.
+Blank lines are no records. A last line without its end is a line when it is complete, else the file
+is still being written, and the record is refused as cut: the next run reads the file anew.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from tallystick.core.scan import MAX_BYTES
+from tallystick.pipeline.arrow import pa, pq
+from tallystick.pipeline.capture import DIRECTIONS, Record, faulty, read_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tallystick.pipeline.sources import Split
+
+__all__ = ["LONGEST", "read_records"]
+
+LONGEST: Final = 2 * MAX_BYTES
+_KEPT: Final = 1 << 16
+_BATCH: Final = 8192
+_BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException)
+
+
+def read_records(split: Split) -> Iterator[Record]:
+    """Give the records of a split in order."""
+    if split.source.form == "parquet":
+        yield from _read_parquet(split)
+    elif split.source.form == "lines":
+        with open(split.source.path, "rb") as file:  # noqa: PTH123 - one call fewer a split
+            yield from _read_lines(file, split)
+    else:
+        yield from _read_packed(split)
+
+
+def _read_lines(file: BinaryIO, split: Split) -> Iterator[Record]:
+    path, at = split.source.path, split.start
+    if at:
+        file.seek(at - 1)
+        at += len(_skip_line(file)) - 1
+    end = split.source.size
+    while at < split.stop:
+        line = file.readline(min(LONGEST, end - at))
+        if not line:
+            return
+        record, length = _take(file, line, path, at, end)
+        if record is not None:
+            yield record
+        at += length
+
+
+def _skip_line(file: BinaryIO) -> Any:
+    """Read to the end of a line without holding it; give something of its length."""
+    total = 0
+    while piece := file.readline(1 << 20):
+        total += len(piece)
+        if piece.endswith(b"\n"):
+            break
+    return range(total)
+
+
+def _take(
+    file: BinaryIO, line: bytes, path: str, at: int, end: int | None
+) -> tuple[Record | None, int]:
+    """Give the record of a line, or None for a blank one, and how many bytes it took."""
+    length = len(line)
+    if line.endswith(b"\n"):
+        line = line[:-1]
+        return (read_line(line, path, at) if line.strip() else None), length
+    if length >= LONGEST:
+        length += len(_skip_line(file))
+        reason = f"a line of {length} bytes, of which {_KEPT} are kept; {LONGEST} is the most"
+        return faulty(path, at, line[:_KEPT], "line.too_long", reason), length
+    if not line.strip():
+        return None, length
+    if end is not None and not line.rstrip().endswith(b"}"):
+        return faulty(path, at, line, "line.cut", "the file ends in the middle of a line"), length
+    return read_line(line, path, at), length
+
+
+def _open_packed(split: Split) -> Any:
+    path = split.source.path
+    if split.source.form == "gzip":
+        return gzip.open(path, "rb")
+    if split.source.form == "bzip2":
+        return bz2.open(path, "rb")
+    return pa.input_stream(path, compression="zstd")
+
+
+def _read_packed(split: Split) -> Iterator[Record]:
+    """Read a compressed file; where it breaks off, one record tells so with what was left."""
+    path, at, rest = split.source.path, 0, b""
+    with closing(_open_packed(split)) as file:
+        take = getattr(file, "read1", file.read)  # what was unpacked before the break is kept
+        while True:
+            try:
+                piece = take(1 << 16)
+            except _BROKEN as error:
+                reason = f"the file is broken behind this place: {error}"
+                yield faulty(path, at, rest[:_KEPT], "file.broken", reason)
+                return
+            if not piece:
+                break
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    yield read_line(line, path, at)
+                at += len(line) + 1
+            if len(rest) >= LONGEST:
+                taken, rest = _drain(file, rest)
+                reason = f"a line of {taken} bytes, of which {_KEPT} are kept"
+                yield faulty(path, at, rest[0], "line.too_long", reason)
+                at, rest = at + taken + 1, rest[1]
+    if rest.strip():
+        if rest.rstrip().endswith(b"}"):
+            yield read_line(rest, path, at)
+        else:
+            yield faulty(path, at, rest, "line.cut", "the file ends in the middle of a line")
+
+
+def _drain(file: BinaryIO, begun: bytes) -> tuple[int, Any]:
+    """Read past the end of a line that is too long: its length, its beginning, what follows."""
+    total = len(begun)
+    while piece := file.read(1 << 20):
+        end = piece.find(b"\n")
+        if end >= 0:
+            return total + end, (begun[:_KEPT], piece[end + 1 :])
+        total += len(piece)
+    return total, (begun[:_KEPT], b"")
+
+
+_COLUMNS: Final = (
+    "direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body", "sections",
+)  # fmt: skip
+
+
+def _read_parquet(split: Split) -> Iterator[Record]:
+    path, at = split.source.path, 0
+    try:
+        file = pq.ParquetFile(path)
+        at = sum(file.metadata.row_group(one).num_rows for one in range(split.start))
+        there = [name for name in _COLUMNS if name in file.schema_arrow.names]
+        groups = list(range(split.start, split.stop))
+        for batch in file.iter_batches(_BATCH, row_groups=groups, columns=there):
+            yield from _read_batch(batch, path, at)
+            at += batch.num_rows
+    except _BROKEN as error:
+        reason = f"no row from here on can be read: {error}"
+        yield faulty(path, at, b"", "file.broken", reason[:500])
+
+
+def _read_batch(batch: pa.RecordBatch, path: str, at: int) -> Iterator[Record]:
+    size = batch.num_rows
+    columns = [
+        batch.column(name).to_pylist() if name in batch.schema.names else [None] * size
+        for name in _COLUMNS
+    ]
+    for place, (direction, *around, body, sections) in enumerate(
+        zip(*columns, strict=True), start=at
+    ):
+        if body is None:
+            yield faulty(path, place, b"", "capture.body", "the body is null")
+        elif direction is not None and direction not in DIRECTIONS:
+            reason = f"unknown direction {direction!r}"
+            yield faulty(path, place, body, "capture.malformed", reason)
+        else:
+            raw = body.encode() if isinstance(body, str) else body
+            yield Record._make((path, place, direction, *around, raw, sections, None, None))

@@ -1,0 +1,317 @@
+"""A run: find what is new, read and judge it, build every table, check, publish.
+
+The key of a run is the inputs in their state and the rules (registry and code) they are judged by.
+The same key is not run twice. An input file is read once under the same rules; built tables are
+made from all parts each time. messages = envelopes + quarantine, by file and in all: a run that
+fails this or any check of a table publishes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick import __version__
+from tallystick.core.errors import TallystickError, Unavailable
+from tallystick.pipeline.arrow import pa, pq
+from tallystick.pipeline.build import build_tables, read_files
+from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
+from tallystick.pipeline.judge import build_rules
+from tallystick.pipeline.lake import Lake, open_lake, read_manifest, write_json
+from tallystick.pipeline.session import LOCAL, explain, open_session
+from tallystick.pipeline.sources import Source, Split, find_sources, split
+from tallystick.pipeline.tables import TABLES
+from tallystick.schemas.catalog import Catalog, load_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FORMAT", "Plan", "Watch", "make_plan", "run"]
+
+FORMAT: Final = 1
+"""Changes whenever the same inputs would give other tables."""
+
+_SMALL: Final = 64 << 20
+_TASK: Final = 64 << 20
+"""About how many bytes a task reads: small files share one, since a task has a price itself."""
+Watch = Callable[[str, int, float], None]
+"""Is told the stage, the rows so far, and the share of it that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would do: its key, its inputs, and which of them are new."""
+
+    key: str
+    rules: str
+    catalog: Catalog
+    sources: tuple[Source, ...]
+    fresh: tuple[Source, ...]
+    lake: Path
+    is_current: bool
+
+
+@dataclass(slots=True)
+class _State:
+    """What a run has found out so far."""
+
+    started: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+def registry_hash(catalog: Catalog) -> str:
+    """Name the registry by all that can change a verdict: URNs, and every schema in reach."""
+    digest = sha256(f"{__version__}/{FORMAT}".encode())
+    for urn, entry in sorted(catalog.entries.items()):
+        digest.update(f"\0{urn}\0{entry.path}".encode())
+    for path, document in sorted(catalog.documents.items()):
+        digest.update(f"\0{path}\0{document.text}".encode())
+    return digest.hexdigest()[:24]
+
+
+def make_plan(inputs: Sequence[str], registry: Path, lake: Path) -> Plan:
+    """Look at everything that can be wrong before any work is done."""
+    catalog = load_catalog(registry)
+    build_rules(catalog)
+    sources = find_sources(inputs)
+    rules = registry_hash(catalog)
+    key = sha256("\0".join([rules, *(one.key for one in sources)]).encode()).hexdigest()[:24]
+    there = Lake(lake)
+    fresh = tuple(one for one in sources if not (there.part(rules, one.key) / "part.json").exists())
+    current = (lake / "manifest.json").exists() and read_manifest(lake)["key"] == key
+    return Plan(key, rules, catalog, sources, fresh, lake, current)
+
+
+def run(
+    plan: Plan,
+    *,
+    master: str = LOCAL,
+    conf: Mapping[str, str] | None = None,
+    watch: Watch = lambda *_: None,
+    session: SparkSession | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Do a run and give its manifest; the same run is not done twice unless forced."""
+    if plan.is_current and not force:
+        return {**read_manifest(plan.lake), "skipped": True}
+    with open_lake(plan.lake) as lake:
+        if session is not None:
+            return _run(plan, lake, session, watch)
+        begun = monotonic()
+        watch("starting Spark", 0, 0.0)
+        small = sum(one.size for one in plan.sources) < _SMALL
+        with open_session(master, conf, small=small) as own:
+            return _run(plan, lake, own, watch, monotonic() - begun)
+
+
+def _run(
+    plan: Plan, lake: Lake, session: SparkSession, watch: Watch, started: float = 0.0
+) -> dict[str, Any]:
+    state = _State(datetime.now(UTC).isoformat(timespec="seconds"))
+    state.seconds["session"] = round(started, 3)
+    folder = lake.begin(plan.key)
+    try:
+        receipts = _ingest_all(plan, lake, session, watch, state)
+        _link_parts(plan, lake, folder, state)
+        rows = state.rows["messages"]
+        state.seconds |= build_tables(
+            session,
+            plan.catalog,
+            _part_frames(plan, lake, session),
+            folder,
+            lambda name, share: watch(name, rows, share),
+        )
+        watch("done", rows, 1.0)
+        manifest = _manifest(plan, folder, receipts, state)
+        place = lake.publish(folder, manifest)
+    except TallystickError:
+        raise
+    except Exception as error:
+        raise explain(error) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {**manifest, "folder": f"runs/{place.name}", "skipped": False}
+
+
+def _ingest_all(
+    plan: Plan, lake: Lake, session: SparkSession, watch: Watch, state: _State
+) -> dict[str, dict[str, int]]:
+    """Read what is new; give the rows of every source, by table."""
+    begun = monotonic()
+    splits = [part for source in plan.fresh for part in split(source)]
+    splits.sort(key=lambda one: -one.size)
+    parts = lake.part(plan.rules, "")
+    ticks = lake.root / "runs" / f".{plan.key}" / ".ticks"
+    ticks.mkdir()
+    job = Job(plan.catalog, plan.rules, str(parts), str(ticks))
+    total = sum(one.size for one in splits) or 1
+    with _watching(ticks, splits, total, watch):
+        receipts = _schedule(session, job, splits)
+    shutil.rmtree(ticks)
+    done: dict[str, dict[str, Receipt]] = {}
+    for receipt in receipts:
+        done.setdefault(receipt.source, {})[str(receipt.number)] = receipt
+    for source in plan.fresh:
+        found = done.get(source.path, {})
+        expected = sum(1 for one in splits if one.source.path == source.path)
+        if len(found) != expected:
+            raise Unavailable(f"{source.path}: a part was not read", code="check.parts")
+        _finish_part(lake.part(plan.rules, source.key), source, list(found.values()))
+    state.seconds["read"] = round(monotonic() - begun, 3)
+    return {source.path: _part_rows(lake, plan, source) for source in plan.sources}
+
+
+def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Receipt]:
+    if not splits:
+        return []
+    context = session.sparkContext
+    shared = context.broadcast(job)
+    try:
+        wanted = max(2 * context.defaultParallelism, sum(one.size for one in splits) // _TASK)
+        hands = [splits[at::wanted] for at in range(min(wanted, len(splits)))]
+        tasks = context.parallelize(hands, len(hands))
+        found: list[Receipt] = tasks.flatMap(
+            lambda hand: [ingest(shared.value, one) for one in hand]
+        ).collect()
+    finally:
+        shared.unpersist()
+    return found
+
+
+def _finish_part(folder: Path, source: Source, receipts: list[Receipt]) -> None:
+    """Check the part of one file and mark it as whole: nothing lost, nothing doubled."""
+    rows = {name: sum(one.rows.get(name, 0) for one in receipts) for name in part_tables()}
+    if rows["messages"] != rows["envelopes"] + rows["quarantine"]:
+        raise Unavailable(
+            f"{source.path}: {rows['messages']} messages, but {rows['envelopes']} envelopes and "
+            f"{rows['quarantine']} in quarantine",
+            code="check.nothing_lost",
+        )
+    for name, count in rows.items():
+        written = sum(pq.read_metadata(file).num_rows for file in folder.glob(f"{name}-*.parquet"))
+        if written != count:
+            raise Unavailable(
+                f"{source.path}: {count} rows of {name} were made, {written} are on disk",
+                code="check.written",
+            )
+    write_json(folder / "part.json", {"source": source.path, "rows": rows})
+
+
+def _part_rows(lake: Lake, plan: Plan, source: Source) -> dict[str, int]:
+    import json  # noqa: PLC0415
+
+    raw = (lake.part(plan.rules, source.key) / "part.json").read_bytes()
+    rows: dict[str, int] = json.loads(raw)["rows"]
+    return rows
+
+
+def _link_parts(plan: Plan, lake: Lake, folder: Path, state: _State) -> None:
+    """Give the run its tables of rows: links to the parts, no copies."""
+    names = [name for name, table in TABLES.items() if table.build is None]
+    for name in names:
+        (folder / name).mkdir()
+        state.rows[name] = 0
+    for source in plan.sources:
+        part = lake.part(plan.rules, source.key)
+        rows = _part_rows(lake, plan, source)
+        for name in names:
+            state.rows[name] += rows[name]
+            for file in sorted(part.glob(f"{name}-*.parquet")):
+                place = folder / name / f"{source.key}-{file.stem.rpartition('-')[2]}.parquet"
+                try:
+                    os.link(file, place)
+                except OSError:
+                    shutil.copyfile(file, place)
+    if state.rows["messages"] != state.rows["envelopes"] + state.rows["quarantine"]:
+        raise Unavailable("messages are not envelopes and quarantine", code="check.nothing_lost")
+
+
+def _part_frames(plan: Plan, lake: Lake, session: SparkSession) -> dict[str, DataFrame]:
+    frames = {}
+    for name, schema in part_tables().items():
+        table = TABLES.get(name)
+        if table is not None and table.partial is None:
+            continue
+        files = [
+            str(file)
+            for source in plan.sources
+            for file in sorted(lake.part(plan.rules, source.key).glob(f"{name}-*.parquet"))
+        ]
+        frames[name] = read_files(session, schema, files)
+    return frames
+
+
+def _manifest(
+    plan: Plan, folder: Path, receipts: Mapping[str, Mapping[str, int]], state: _State
+) -> dict[str, Any]:
+    import pyspark  # noqa: PLC0415
+
+    tables = {}
+    for name in TABLES:
+        files = sorted((folder / name).glob("*.parquet"))
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        tables[name] = {"rows": rows, "files": [f"{name}/{file.name}" for file in files]}
+    summary = pq.read_table(folder / "summary").to_pylist()
+    fresh = {one.path for one in plan.fresh}
+    return {
+        "key": plan.key,
+        "format": FORMAT,
+        "started": state.started,
+        "registry": {"manifest": plan.catalog.manifest, "rules": plan.rules},
+        "versions": {
+            "tallystick": __version__, "pyspark": pyspark.__version__, "pyarrow": pa.__version__,
+            "python": platform.python_version(),
+        },
+        "inputs": [
+            {
+                "path": one.path, "form": one.form, "size": one.size, "changed": one.changed,
+                "key": one.key, "read_now": one.path in fresh,
+                "rows": {
+                    name: receipts[one.path][name]
+                    for name in ("messages", "envelopes", "quarantine", "verdicts")
+                },
+            }
+            for one in plan.sources
+        ],
+        "tables": tables,
+        "figures": {row["figure"]: row["value"] for row in summary},
+        "seconds": state.seconds,
+    }  # fmt: skip
+
+
+class _watching:  # noqa: N801 - used as a statement
+    """Tell a watcher every half second how far the tasks are."""
+
+    def __init__(self, ticks: Path, splits: list[Split], total: int, watch: Watch) -> None:
+        self._ticks, self._splits, self._total, self._watch = ticks, splits, total, watch
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self) -> None:
+        self._watch("reading", 0, 0.0)
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _tell(self) -> None:
+        while not self._over.wait(0.5):
+            rows = done = 0
+            for one in self._splits:
+                try:
+                    rows += int((self._ticks / f"{one.source.key}-{one.number:05}").read_text())
+                    done += one.size
+                except (OSError, ValueError):  # not begun, or being written
+                    continue
+            self._watch("reading", rows, done / self._total)

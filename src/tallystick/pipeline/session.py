@@ -1,0 +1,162 @@
+"""The Spark session: local and on loopback by default, quick to start, silent.
+
+Java classes are kept in an archive after the first run (AppCDS), which halves the start. Small
+work uses the quick compiler and collector alone: they start sooner and are slower in the long run.
+A master other than `local` gets only what it is given. Spark's own talk goes to a log file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.core.errors import Unavailable, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["LOCAL", "explain", "open_session"]
+
+LOCAL: Final = "local[2,4]"
+"""Two cores; a task that is killed is tried four times."""
+
+_SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
+_SMALL_WORK: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Compiling a query costs more than running it when there is little to run it on."""
+_LOOPBACK: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_ALWAYS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+@contextmanager
+def open_session(
+    master: str = LOCAL, conf: Mapping[str, str] | None = None, *, small: bool = False
+) -> Iterator[SparkSession]:
+    """Start Spark, or say what is missing; it is stopped at the end."""
+    if "SPARK_HOME" not in os.environ and shutil.which(_java()) is None:
+        raise Unavailable(
+            "Java was not found, and Spark needs it",
+            code="java.missing",
+            hint="install a JDK 17 or newer, or set JAVA_HOME; `tally doctor` shows what is there",
+        )
+    log = Path(tempfile.gettempdir()) / f"tallystick-spark-{os.getpid()}.log"
+    try:
+        with _said_elsewhere(log):
+            session = _start(master, conf or {}, small=small)
+    except Exception as error:
+        raise explain(error, log) from error
+    try:
+        yield session
+    finally:
+        session.stop()
+        log.unlink(missing_ok=True)
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - loads only when a run begins
+
+    settings = dict(_ALWAYS)
+    if master.startswith("local"):
+        settings |= _LOOPBACK
+        settings |= _SMALL_WORK if small else {}
+        settings["spark.driver.memory"] = "1g" if small else "2g"
+        settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(small=small))
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder.appName("tally pipeline").master(master)
+    for name, value in {**settings, **conf}.items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # `explain` says it in one line
+    return session
+
+
+def _java_options(*, small: bool) -> list[str]:
+    """Give the options that start Java quickly, from the archive of an earlier run if there is."""
+    import pyspark  # noqa: PLC0415
+
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tallystick"
+    archive = base / f"spark-{pyspark.__version__}.jsa"
+    options = [_QUIET, _SMALL] if small else [_QUIET]
+    for written in sorted(base.glob(f"{archive.name}.*")):
+        if not Path(f"/proc/{written.suffix[1:]}").exists():
+            written.replace(archive)
+    if archive.exists():
+        return [*options, f"-XX:SharedArchiveFile={archive}"]
+    base.mkdir(parents=True, exist_ok=True)
+    return [*options, f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}"]
+
+
+@contextmanager
+def _said_elsewhere(log: Path) -> Iterator[None]:
+    """Let the process that is started now write its stderr into a file."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+_CAUSES: Final = (
+    ("OutOfMemoryError", "memory", "Spark ran out of memory",
+     "give it more with --conf spark.driver.memory=4g"),
+    ("must be at least", "memory", "Spark was given too little memory",
+     "give it at least 1g with --conf spark.driver.memory=1g"),
+    ("Could not reserve enough space", "memory", "there is not so much memory on this machine",
+     "ask for less with --conf spark.driver.memory=1g"),
+    ("No space left on device", "disk", "the disk is full",
+     "make room, or let Spark spill elsewhere with --conf spark.local.dir=FOLDER"),
+    ("UnsupportedClassVersionError", "java.old", "this Java is too old",
+     "install a JDK 17 or newer"),
+    ("All masters are unresponsive", "master", "the Spark master does not answer",
+     "check the address given with --master"),
+    ("Could not parse Master URL", "master", "this is no Spark master",
+     "local[2], spark://host:7077, yarn or k8s://..."),
+)  # fmt: skip
+
+
+def explain(error: BaseException, log: Path | None = None) -> Unavailable | UsageError:
+    """Turn what Spark says into one line that a person can act on."""
+    said = str(error)
+    if log is not None and log.exists():
+        said += log.read_text(encoding="utf-8", errors="replace")[-20_000:]
+    for sign, code, message, hint in _CAUSES:
+        if sign in said:
+            return Unavailable(message, code=code, hint=hint)
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    first = lines[0] if lines else type(error).__name__
+    return Unavailable(f"Spark failed: {first[:300]}", code="spark")

@@ -1,0 +1,151 @@
+"""What goes in: files named by path, folder or pattern, told apart by their first bytes.
+
+    JSON Lines (captures or plain envelopes), also gzip, bzip2 or zstd · Parquet captures · journals
+
+In a folder every file counts, except those whose name begins with `.` or `_`. A file is taken as
+long as it is at that moment: what is written behind that place comes with the next run. `key` names
+a file and its state, so that an unchanged file is not read twice.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.pipeline.arrow import pa, pq
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Source", "Split", "find_sources", "split"]
+
+_MAGIC: Final = (
+    (b"PAR1", "parquet"),
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
+_HEAD: Final = 1 << 16
+_SHARE: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file in one state."""
+
+    path: str
+    form: str
+    size: int
+    changed: int
+
+    @property
+    def key(self) -> str:
+        """Name the file and its state."""
+        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a source that one task reads: bytes of JSON Lines, row groups of Parquet."""
+
+    source: Source
+    number: int
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """Give about how many bytes it has."""
+        return self.stop - self.start if self.source.form == "lines" else self.source.size
+
+
+def find_sources(inputs: Sequence[str]) -> tuple[Source, ...]:
+    """Find every input file, or say which name leads nowhere."""
+    found: dict[str, Source] = {}
+    for name in inputs:
+        paths = _expand(name)
+        if not paths:
+            raise UsageError(
+                f"{name}: there is nothing to read",
+                code="input.empty",
+                hint="name files, a folder with files in it, or a quoted pattern",
+            )
+        for path in paths:
+            found.setdefault(str(path), _look(path))
+    return tuple(found[path] for path in sorted(found))
+
+
+def _expand(name: str) -> list[Path]:
+    path = Path(name)
+    if path.is_dir():
+        return [
+            inner.resolve()
+            for inner in sorted(path.rglob("*"))
+            if inner.is_file()
+            and not any(part[0] in "._" for part in inner.relative_to(path).parts)
+        ]
+    if path.exists():
+        return [path.resolve()]
+    if any(sign in name for sign in "*?["):
+        return [Path(one).resolve() for one in sorted(glob.glob(name, recursive=True))  # noqa: PTH207
+                if Path(one).is_file()]  # fmt: skip
+    raise Unavailable(f"{name}: there is no such file or folder", code="input.missing")
+
+
+def _look(path: Path) -> Source:
+    try:
+        state = path.stat()
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror or error}", code="input.missing") from error
+    form = next((name for magic, name in _MAGIC if head.startswith(magic)), "lines")
+    if form == "lines" and _is_journal(head):
+        form = "journal"
+    return Source(str(path), form, state.st_size, state.st_mtime_ns)
+
+
+def _is_journal(head: bytes) -> bool:
+    first = next((line for line in head.split(b"\n") if line.strip()), b"")
+    try:
+        members = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(members, dict) and members.get("kind") == "head"
+
+
+def split(source: Source, share: int = _SHARE) -> tuple[Split, ...]:
+    """Cut a source into parts of about `share` bytes; what cannot be cut is one part."""
+    if source.form == "lines":
+        starts = range(0, max(source.size, 1), share)
+        return tuple(
+            Split(source, number, start, min(start + share, source.size))
+            for number, start in enumerate(starts)
+        )
+    if source.form == "parquet":
+        return _split_parquet(source, share)
+    return (Split(source, 0, 0, source.size),)
+
+
+def _split_parquet(source: Source, share: int) -> tuple[Split, ...]:
+    try:
+        file = pq.ParquetFile(source.path)
+    except (pa.ArrowInvalid, OSError):
+        return (Split(source, 0, 0, 1),)  # reading it says what is wrong
+    groups = file.num_row_groups
+    if "body" not in file.schema_arrow.names:
+        raise UsageError(
+            f"{source.path}: a Parquet capture has a column 'body', this one has not",
+            code="input.columns",
+            hint=f"it has {', '.join(file.schema_arrow.names[:12])}",
+        )
+    each = max(1, round(groups * share / max(source.size, 1)))
+    return tuple(
+        Split(source, number, start, min(start + each, groups))
+        for number, start in enumerate(range(0, max(groups, 1), each))
+    )

@@ -1,0 +1,141 @@
+"""`deliveries`: what was sent against what was received, one row for each message.
+
+Both logs are one table and are grouped once by the message's key, two numbers: no join, so that a
+storm of redeliveries costs nothing extra. `flow` is a number for (broker, queue, URN, program); the
+names come back by a small table at the end.
+
+    delivered   sent and received                  lost         sent, never received
+    unexpected  received, never sent               unobserved   nobody captured the other side
+
+A copy is received beyond what was sent, where a retry (another count of attempts) is no copy.
+Altered means other bytes, apart from `attempts` and the dead letter. Reordered means that a later
+message of the same sender on the same way was received before. Order is that of the programs' own
+sequence numbers, else of their clocks; what was sent twice has no one place in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tallystick.pipeline.arrow import pa
+from tallystick.pipeline.table import Frames, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["PAIRS", "TABLE"]
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("key_high", pa.int64()),
+        ("key_low", pa.int64()),
+        ("outcome", pa.string()),
+        ("sent", pa.int64()),
+        ("received", pa.int64()),
+        ("copies", pa.int64()),
+        ("altered", pa.bool_()),
+        ("reordered", pa.bool_()),
+        ("broker", pa.string()),
+        ("queue", pa.string()),
+        ("urn", pa.string()),
+        ("sender", pa.string()),
+        ("receiver", pa.string()),
+        ("sent_at", pa.int64()),
+        ("received_at", pa.int64()),
+        ("clock_error", pa.int64()),
+    ]
+)
+
+PAIRS: Final = """
+    select key_high, key_low,
+        count_if(sends) as sent, count_if(not sends) as received,
+        min(if(sends, flow, null)) as sent_flow, min(if(sends, null, flow)) as received_flow,
+        min(if(sends, moment, null)) as sent_at,
+        min(if(sends, null, moment)) as received_at,
+        max(if(sends, clock_error, null)) as sent_error,
+        max(if(sends, null, clock_error)) as received_error,
+        min(if(sends, place, null)) as sent_place, min(if(sends, null, place)) as received_place,
+        min(if(sends, content, null)) as sent_low, max(if(sends, content, null)) as sent_high,
+        min(if(sends, null, content)) as received_low,
+        max(if(sends, null, content)) as received_high,
+        bit_count(bit_or(if(sends, 0L, shiftleft(1L, cast(least(attempts, 62) as int))))) as rounds
+    from events group by key_high, key_low
+"""
+"""Everything about one message in numbers: one aggregation that never falls back to sorting."""
+
+
+def _build(frames: Frames) -> DataFrame:
+    session = frames.session
+    frames["messages"].createOrReplaceTempView("messages")
+    session.sql(
+        """
+        select key_high, key_low, content, at as moment, clock_error,
+               coalesce(sequence, at) as place,
+               greatest(coalesce(attempts, 0), 0) as attempts, direction = 'sent' as sends,
+               xxhash64(broker, queue, urn, node) as flow, broker, queue, urn, node
+        from messages where direction in ('sent', 'received')
+        """
+    ).createOrReplaceTempView("events")
+    session.sql(
+        "select distinct flow, broker, queue, urn, node from events"
+    ).createOrReplaceTempView("ways")
+    session.sql(
+        """
+        select broker, queue, bool_or(sends) as has_sent, bool_or(not sends) as has_received
+        from events group by broker, queue
+        """
+    ).createOrReplaceTempView("watched")
+    session.sql(PAIRS).createOrReplaceTempView("pairs")
+    return session.sql(
+        """
+        with ordered as (
+            select *, coalesce(sent = 1 and received > 0 and sent_place < max(
+                if(sent = 1 and received > 0, sent_place, null)) over (
+                partition by sent_flow, received_flow order by received_place
+                rows between unbounded preceding and 1 preceding), false) as reordered
+            from pairs
+        ), named as (
+            select o.*, coalesce(s.broker, r.broker) as broker, coalesce(s.queue, r.queue) as queue,
+                   coalesce(s.urn, r.urn) as urn, s.node as sender, r.node as receiver
+            from ordered o left join ways s on o.sent_flow = s.flow
+                           left join ways r on o.received_flow = r.flow
+        )
+        select key_high, key_low,
+            case when sent > 0 and received > 0 then 'delivered'
+                 when sent > 0 and w.has_received then 'lost'
+                 when received > 0 and w.has_sent then 'unexpected'
+                 else 'unobserved' end as outcome,
+            sent, received,
+            if(sent > 0, greatest(received - greatest(sent, rounds), 0), 0) as copies,
+            coalesce(sent > 0 and received > 0 and not (received_low in (sent_low, sent_high)
+                     and received_high in (sent_low, sent_high)), false) as altered,
+            reordered, n.broker, n.queue, urn, sender, receiver, sent_at, received_at,
+            sent_error + received_error as clock_error
+        from named n left join watched w on n.broker <=> w.broker and n.queue <=> w.queue
+        """
+    )
+
+
+TABLE: Final = Table(
+    name="deliveries",
+    about="sent against received: delivered, lost, unexpected; copies, altered, reordered",
+    schema=_SCHEMA,
+    figures={
+        "delivered": "count_if(outcome = 'delivered')",
+        "lost": "count_if(outcome = 'lost')",
+        "unexpected": "count_if(outcome = 'unexpected')",
+        "unobserved": "count_if(outcome = 'unobserved')",
+        "duplicated": "count_if(copies > 0)",
+        "altered": "count_if(altered)",
+        "reordered": "count_if(reordered)",
+    },
+    key=("key_high", "key_low"),
+    inputs=("messages",),
+    checks=(
+        "outcome in ('delivered', 'lost', 'unexpected', 'unobserved')",
+        "sent + received > 0 and copies >= 0",
+        "(outcome <> 'delivered') or (sent > 0 and received > 0)",
+    ),
+    unique=False,  # it is the key of the aggregation that makes the rows
+    build=_build,
+)

@@ -1,0 +1,65 @@
+"""`latency`: how long messages took, in nanoseconds, and how far the clocks may have lied.
+
+Sender and receiver have each their own clock. `clock_error` is the largest sum of their two error
+bounds; the true value of each percentile lies within it. Null: a capture did not state its error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tallystick.pipeline.arrow import pa
+from tallystick.pipeline.table import Frames, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["TABLE"]
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("sender", pa.string()),
+        ("receiver", pa.string()),
+        ("broker", pa.string()),
+        ("queue", pa.string()),
+        ("urn", pa.string()),
+        ("messages", pa.int64()),
+        ("minimum", pa.int64()),
+        ("p50", pa.int64()),
+        ("p90", pa.int64()),
+        ("p99", pa.int64()),
+        ("maximum", pa.int64()),
+        ("clock_error", pa.int64()),
+    ]
+)
+
+
+def _build(frames: Frames) -> DataFrame:
+    frames["deliveries"].createOrReplaceTempView("delivered_rows")
+    return frames.session.sql(
+        """
+        with taken as (
+            select *, received_at - sent_at as nanoseconds from delivered_rows
+            where outcome = 'delivered' and sent_at is not null and received_at is not null
+        ), grouped as (
+            select sender, receiver, broker, queue, urn, count(*) as messages,
+                min(nanoseconds) as minimum, max(nanoseconds) as maximum,
+                percentile_approx(nanoseconds, array(0.5, 0.9, 0.99), 100000) as at,
+                if(count(clock_error) = count(*), max(clock_error), null) as clock_error
+            from taken group by sender, receiver, broker, queue, urn
+        )
+        select sender, receiver, broker, queue, urn, messages, minimum, at[0] as p50, at[1] as p90,
+               at[2] as p99, maximum, clock_error from grouped
+        """
+    )
+
+
+TABLE: Final = Table(
+    name="latency",
+    about="percentiles by sender, receiver, broker and URN, with the error bound of the clocks",
+    schema=_SCHEMA,
+    key=("sender", "receiver", "broker", "queue", "urn"),
+    inputs=("deliveries",),
+    checks=("minimum <= p50 and p50 <= p90 and p90 <= p99 and p99 <= maximum", "messages > 0"),
+    build=_build,
+)

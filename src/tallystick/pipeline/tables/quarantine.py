@@ -1,0 +1,54 @@
+"""`quarantine`: every record that was refused, with the stage, the reason, the place, its bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tallystick.pipeline.arrow import pa, pc
+from tallystick.pipeline.table import Batch, Table
+
+__all__ = ["STAGES", "TABLE"]
+
+STAGES: Final = ("read", "sections", "gate", "decode", "accept", "schema")
+
+_SCHEMA: Final = pa.schema(
+    [
+        ("source", pa.string()),
+        ("position", pa.int64()),
+        ("direction", pa.string()),
+        ("broker", pa.string()),
+        ("queue", pa.string()),
+        ("node", pa.string()),
+        ("at", pa.int64()),
+        ("stage", pa.string()),
+        ("code", pa.string()),
+        ("pointer", pa.string()),
+        ("reason", pa.string()),
+        ("urn", pa.string()),
+        ("id", pa.string()),
+        ("trace_id", pa.string()),
+        ("lang", pa.string()),
+        ("sections", pa.string()),
+        ("body", pa.binary()),
+    ]
+)
+
+
+def _rows(batch: Batch) -> pa.Table:
+    wide = batch.wide.select(_SCHEMA.names)
+    return wide.filter(pc.equal(batch.wide["verdict"], "refused"))
+
+
+TABLE: Final = Table(
+    name="quarantine",
+    about="every refused record: stage, code, pointer, reason, and its bytes",
+    schema=_SCHEMA,
+    figures={f"refused.{one}": f"count_if(stage = '{one}')" for one in STAGES},
+    key=("source", "position"),
+    checks=(
+        f"stage in {STAGES}",
+        "code is not null and reason is not null",
+    ),
+    unique=False,
+    rows=_rows,
+)

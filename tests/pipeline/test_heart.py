@@ -1,0 +1,198 @@
+"""The heart without Spark: planted faults are found, and the quick way agrees with the rule."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallystick.core.envelope import decode
+from tallystick.pipeline.capture import Record, read_line, write_capture
+from tallystick.pipeline.drifts import body_drifts
+from tallystick.pipeline.exposures import looks_personal
+from tallystick.pipeline.judge import Rules, build_rules, judge_record, judge_records
+from tallystick.pipeline.planted import BREAKS, WAYS, plant
+from tallystick.pipeline.quick import compile_quick
+from tallystick.schemas.catalog import load_catalog, parse_catalog
+from tests.pipeline.fuzz import compare
+
+
+@pytest.fixture(scope="module")
+def rules(registry: Path) -> Rules:
+    return build_rules(load_catalog(registry))
+
+
+def plain(body: bytes, **around: Any) -> Record:
+    empty = Record("file", 0, None, None, None, None, None, None, None, body, None)
+    return empty._replace(**around)
+
+
+def good(number: int = 1, data: str | None = None, urn: str = WAYS[0].urn) -> bytes:
+    data = data or f'{{"amount":1.5,"currency":"EUR","order_id":{number}}}'
+    return (
+        f'{{"job":"{urn}","trace_id":"00000000-0000-4000-8000-000000000001","data":{data},'
+        '"meta":{"id":"00000000-0000-4000-8000-000000000002","queue":"orders","lang":"php",'
+        '"schema_version":1,"created_at":5},"attempts":0}'
+    ).encode()
+
+
+def test_every_planted_fault_is_found_and_no_other(rules: Rules) -> None:
+    truth, planted = plant(4000, seed=3)
+    everything = list(planted)
+    judged = judge_records(rules, [one.record for one in everything])
+    ways = Counter()  # type: ignore[var-annotated]
+    for (_, number, _), row in zip(everything, judged, strict=True):
+        broken = truth.broken.get(number)
+        if broken is not None:
+            assert (row.verdict, row.stage, row.code) == ("refused", broken.stage, broken.code)
+            ways[broken.name] += 1
+            continue
+        assert row.verdict == ("unknown" if number in truth.foreign else "valid"), row
+        drift = truth.drifted.get(number)
+        assert {kind for kind, _ in row.drifts} == ({drift} if drift else set())
+        evidence = [one for one in row.exposures if one.basis != "mark"]
+        assert bool(evidence) == (number in truth.leaked)
+        assert (row.undeclared == ("zz_extra",)) == (number in truth.undeclared)
+    assert len(ways) == len(BREAKS) >= 20
+
+
+def test_the_quick_way_says_what_the_rule_says(rules: Rules) -> None:
+    told = compare(rules, 3000, seed=11)
+    assert told["quick"] > 300, told
+    assert {"read", "sections", "gate", "decode", "accept", "schema", "unknown"} <= set(told)
+
+
+def test_all_planted_schemas_have_a_quick_way(rules: Rules) -> None:
+    assert len(rules.quick.shapes) == len(WAYS)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "string", "format": "date"}}},
+        {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}]}}},
+        {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"},
+                                                "uniqueItems": True}}},
+        {"type": "object", "properties": {"a": {}}},
+        {"type": "object", "properties": {"a": {"type": "string", "pattern": "a.c"}}},
+        {"type": "object", "properties": {"a": {"type": "number", "multipleOf": 0.1}}},
+        {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0.5}}},
+        {"type": "object", "properties": {"é": {"type": "integer"}}},
+        {"type": "object", "patternProperties": {"a": {"type": "integer"}}},
+        {"type": "object", "required": ["b"], "properties": {"a": {"type": "integer"}}},
+        True,
+    ],
+)  # fmt: skip
+def test_a_schema_outside_the_subset_has_no_quick_way(schema: Any) -> None:
+    manifest = b'{"schemas":[{"urn":"urn:a","schema":"a.json"}]}'
+    catalog = parse_catalog(manifest, lambda _: json.dumps(schema).encode())
+    assert compile_quick(catalog).decode is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("whitespace", b',"meta"', b' ,"meta"'),
+        ("member_order", b'"amount":1.5,"currency":"EUR"', b'"currency":"EUR","amount":1.5'),
+        ("number_form", b"1.5", b"1.50"),
+        ("number_form", b"1.5", b"15e-1"),
+        ("string_form", b"EUR", b"E\\u0055R"),
+        ("duplicate_member", b'"amount":1.5', b'"amount":1,"amount":1.5'),
+        ("alias", b'"job":', b'"urn":'),
+        ("forbidden_member", b'"attempts":0', b'"attempts":0,"timestamp":1'),
+    ],
+)
+def test_each_kind_of_drift_is_named(kind: str, old: bytes, new: bytes) -> None:
+    envelope = decode(good().replace(old, new))
+    assert kind in dict(body_drifts(envelope))
+
+
+def test_a_retry_keeps_the_content_and_the_key(rules: Rules) -> None:
+    first = judge_record(rules, plain(good()))
+    again = judge_record(rules, plain(good().replace(b'"attempts":0', b'"attempts":3')))
+    dead = good().replace(b'"attempts":0}', b'"attempts":3,"dead_letter":{"reason":"failed"}}')
+    for other in (again, judge_record(rules, plain(dead))):
+        assert (other.key_high, other.key_low) == (first.key_high, first.key_low)
+        assert other.content == first.content
+        assert other.hash != first.hash
+    assert judge_record(rules, plain(good(2))).content != first.content
+
+
+def test_a_native_count_is_reconciled_by_the_broker(rules: Rules) -> None:
+    sections = '{"headers":{"bq-attempts":{"$bytes":"Mg=="}}}'
+    for judge in (judge_record, lambda r, one: judge_records(r, [one])[0]):
+        row = judge(rules, plain(good(), broker="kafka", sections=sections))
+        assert (row.body_attempts, row.attempts) == (0, 2)
+
+
+def test_the_version_property_is_a_gate(rules: Rules) -> None:
+    sections = '{"headers":{"bq-schema-version":{"$bytes":"Mg=="}}}'
+    row = judge_record(rules, plain(good(), broker="kafka", sections=sections))
+    assert (row.verdict, row.stage) == ("refused", "gate")
+
+
+def test_a_message_without_an_id_is_known_by_its_bytes(rules: Rules) -> None:
+    body = good().replace(b'"id":"00000000-0000-4000-8000-000000000002",', b"")
+    one, two = (judge_record(rules, plain(body)) for _ in range(2))
+    assert (one.key_high, one.key_low) == (two.key_high, two.key_low)
+    other = judge_record(rules, plain(body.replace(b"EUR", b"USD")))
+    assert (other.key_high, other.key_low) != (one.key_high, one.key_low)
+
+
+def test_every_violation_is_told_with_its_place(rules: Rules) -> None:
+    row = judge_record(rules, plain(good(data='{"amount":-1,"currency":"GBP","order_id":0}')))
+    assert [(one[0], one[1]) for one in row.violations] == [
+        ("/data/amount", "minimum"), ("/data/currency", "enum"), ("/data/order_id", "minimum"),
+    ]  # fmt: skip
+
+
+def test_marked_and_suspicious_values_are_masked_alike(rules: Rules) -> None:
+    body = good(data='{"email":"jane@example.com","template":"t"}', urn=WAYS[2].urn)
+    for judge in (judge_record, lambda r, one: judge_records(r, [one])[0]):
+        row = judge(rules, plain(body))
+        assert row.masked == body.replace(b"jane@example.com", b"j***")
+        assert [tuple(one) for one in row.exposures] == [("data.email", "mark", "email")]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("jane@example.com", ("form", "email")),
+        ("call +49 30 1234567 now", ("form", "inside a text")),
+        ("DE89370400440532013000", ("checksum", "bank_account")),
+        ("DE89370400440532013001", ("checksum", "")),
+        (10000000146, ("checksum", "national_id")),
+        (10000000147, ("checksum", "")),
+        (1749132727000, None),
+        ("plain text", None),
+        (True, None),
+    ],
+)
+def test_a_value_is_evidence_by_form_or_by_checksum(value: Any, told: Any) -> None:
+    assert looks_personal(value) == told
+
+
+def test_a_capture_is_read_back_as_it_was_written() -> None:
+    _, planted = plant(200)
+    for _, _, record in planted:
+        line = write_capture(record)
+        assert read_line(line, record.source, record.position) == record
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (b'{"kind":"capture","format":2,"body":""}', "capture.format"),
+        (b'{"kind":"capture","format":1}', "capture.body"),
+        (b'{"kind":"capture","format":1,"body64":"?"}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"direction":"up","body":""}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"at":9223372036854775808,"body":""}', "capture.malformed"),
+        (b'{"job":"capture"}', None),
+        (b'{"x":"capture","kind"', None),
+    ],
+)
+def test_a_bad_capture_is_a_record_with_a_fault(line: bytes, fault: str | None) -> None:
+    assert read_line(line, "f", 0).fault == fault
