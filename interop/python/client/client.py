@@ -19,7 +19,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pika
-from roles import Receiver, Role, Sender
+from receiver import Receiver
+from role import Role
+from sender import Sender
 from wire import Closed, Link
 
 TESTS = ["TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
@@ -49,7 +51,6 @@ class Client:
         self.made = 0
         self.held: dict[str, Role] = {}
         self.tasks: set[asyncio.Task[None]] = set()
-        self.expecting = False
         self.last = time.monotonic()
 
     def heard(self) -> None:
@@ -78,7 +79,8 @@ class Client:
     async def serve(self) -> int:
         """Listen on the control keys, then wait for the end."""
         loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[int] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.expecting = asyncio.Event()
         self.control = Link(self.connection_parameters())
         try:
             await self.control.open()
@@ -106,12 +108,17 @@ class Client:
     async def watch(self) -> None:
         """End after too long a silence, once we expect messages (IOP-5)."""
         limit = float(self.given.get("control_timeout", "60"))
-        while not self.expecting or time.monotonic() < self.last + limit:
-            await asyncio.sleep(max(0.05, min(1.0, self.last + limit - time.monotonic())))
+        await self.expecting.wait()
+        left = limit
+        while left > 0:
+            await asyncio.sleep(left)
+            left = self.last + limit - time.monotonic()
 
     async def leave(self, watch: asyncio.Future[None]) -> int:
         """Close everything; say why."""
-        code = LOST if self.control.closed.done() else SILENT if watch.done() else self.ended.result()
+        code = (
+            LOST if self.control.closed.done() else SILENT if watch.done() else self.ended.result()
+        )
         watch.cancel()
         for task in self.tasks:
             task.cancel()
@@ -137,7 +144,7 @@ class Client:
         elif kind == "ASSIGN_ROLE":
             self.begin(self.assigned(properties, fields, parameters))
         elif kind == "TERMINATE" and not self.ended.done():
-            self.ended.set_result(0)
+            self.ended.set_result(None)
         elif kind in ("START", "STATUS_REQUEST") and properties.correlation_id in self.held:
             self.begin(self.asked(properties, kind, fields))
 
@@ -165,7 +172,7 @@ class Client:
         missing = {role: self.missing(role, parameters) for role in self.roles}
         able = [role for role in missing if not missing[role]]
         if test is None:
-            self.expecting = True
+            self.expecting.set()
             self.reply(request, "ENLIST", about, capabilities())
         elif test not in TESTS:
             self.reply(request, "DECLINE", {"REASON": f"there is no test {test}"})
@@ -185,7 +192,9 @@ class Client:
                 return str(reason)
         return ""
 
-    async def assigned(self, request: Any, fields: Mapping[str, Any], given: dict[str, Any]) -> None:
+    async def assigned(
+        self, request: Any, fields: Mapping[str, Any], given: dict[str, Any]
+    ) -> None:
         """Take a role; accept it when ready."""
         kind = fields["ROLE"]
         if reason := self.missing(kind, given):

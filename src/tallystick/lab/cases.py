@@ -225,9 +225,7 @@ def _circuit(
         for node, indexes in circuit.receivers:
             consumers = [{"index": one, "destination": one % places} for one in indexes]
             share = _share(requested, pattern, messages, indexes)
-            parts.append(
-                Part(node, Role.RECEIVER, {}, {**common, "consumers": consumers}, share)
-            )
+            parts.append(Part(node, Role.RECEIVER, {}, {**common, "consumers": consumers}, share))
     total = sum(_share_all(requested, pattern, messages) for _ in placed)
     return Instance(
         path, "Circuit", tuple(parts), judge_circuit, tuple(queues), messages, total,
@@ -244,9 +242,7 @@ def _at(requested: Requested, messages: int, destination: int) -> int:
     )
 
 
-def _share(
-    requested: Requested, pattern: str, messages: int, indexes: Sequence[int]
-) -> int | None:
+def _share(requested: Requested, pattern: str, messages: int, indexes: Sequence[int]) -> int | None:
     """Say how many a receiver gets, unless consumers compete for a queue."""
     if pattern == "p2p" and requested.num_consumers > requested.num_destinations:
         return None

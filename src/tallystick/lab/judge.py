@@ -190,7 +190,9 @@ def _heaps(
                 if (at, stream["consumer"], stream["publisher"]) == (number, index, publisher)
             )
     for (number, place, index), found in heaps.items():
-        owner = f"/queue/{place}" if number < 0 else f"{_where(number, instance.parts[number])}/{index}"
+        owner = (
+            f"/queue/{place}" if number < 0 else f"{_where(number, instance.parts[number])}/{index}"
+        )
         yield owner, place, found
 
 
@@ -254,7 +256,7 @@ def _strangers(
 def _left(instance: Instance, evidence: Evidence) -> int:
     """Count what nobody took: on the coordinator's queues and on those of the receivers."""
     return evidence.left + sum(
-        evidence.reports[number].body["left"]
+        int(evidence.reports[number].body["left"])
         for number, part in enumerate(instance.parts)
         if part.role is Role.RECEIVER
     )

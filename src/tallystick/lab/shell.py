@@ -23,8 +23,21 @@ from tallystick.lab.control import EXCHANGE, Control, read_control, write_contro
 from tallystick.lab.coordinator import begin, step
 from tallystick.lab.instance import QueueSpec
 from tallystick.lab.state import (
-    Action, Drain, Drained, Ended, Event, Heard, Lost, Member, Plan, Prepare, Prepared, Say,
-    State, Ticked, Unrouted,
+    Action,
+    Drain,
+    Drained,
+    Ended,
+    Event,
+    Heard,
+    Lost,
+    Member,
+    Plan,
+    Prepare,
+    Prepared,
+    Say,
+    State,
+    Ticked,
+    Unrouted,
 )  # fmt: skip
 
 __all__ = ["Place", "conduct"]
@@ -32,6 +45,10 @@ __all__ = ["Place", "conduct"]
 _TICK: Final = 0.05
 _HEARTBEAT: Final = 30
 _TIMEOUT: Final = 30
+_REFUSED: Final = (
+    pika.exceptions.ChannelClosedByBroker,
+    pika.exceptions.ConnectionClosedByBroker,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +173,8 @@ class _Shell:
                 if queue.exchange:
                     channel.queue_bind(queue.name, queue.exchange, queue.key)
             channel.close()
-        except (pika.exceptions.ChannelClosedByBroker, pika.exceptions.ConnectionClosedByBroker) as e:
-            return f"the broker refused a queue: {e.reply_code} {e.reply_text}"
+        except _REFUSED as error:
+            return f"the broker refused a queue: {error.reply_code} {error.reply_text}"
         return ""
 
     def _drain(self, queues: tuple[QueueSpec, ...]) -> int:

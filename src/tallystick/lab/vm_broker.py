@@ -57,7 +57,9 @@ class Message:
 class Outlet(Protocol):
     """Where a consumer's deliveries go: a channel."""
 
-    source: Any
+    @property
+    def source(self) -> Any:
+        """The connection it belongs to."""
 
     def has_room(self, consumer: Consumer) -> bool:
         """Say whether its prefetch window is open."""
@@ -187,9 +189,11 @@ class Broker:
     def _matching(self, exchange: str, key: str) -> Iterator[Queue]:
         kind, words = EXCHANGES[exchange], key.split(".")
         for bound, queue in self._bindings[exchange]:
-            if kind == "fanout" or bound == key:
-                yield queue
-            elif kind == "topic" and matches(bound.split("."), words):
+            if (
+                kind == "fanout"
+                or bound == key
+                or (kind == "topic" and matches(bound.split("."), words))
+            ):
                 yield queue
 
     def publish(self, message: Message, *, mandatory: bool, immediate: bool) -> int:

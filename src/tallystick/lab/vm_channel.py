@@ -87,9 +87,7 @@ class VmChannel:
             self._write(Basic.Ack(self._published))
 
     def _put(self, asked: Basic.Publish, message: Message) -> None:
-        code = self._broker.publish(
-            message, mandatory=asked.mandatory, immediate=asked.immediate
-        )
+        code = self._broker.publish(message, mandatory=asked.mandatory, immediate=asked.immediate)
         if code:
             sent_back = Basic.Return(code, _REASONS[code], message.exchange, message.key)
             self._write_content(sent_back, message)
@@ -113,7 +111,9 @@ class VmChannel:
     def close(self) -> None:
         """End the channel: consumers go, unacknowledged messages go back."""
         for consumer in list(self._consumers.values()):
-            consumer.queue.consumers.remove(consumer) if consumer in consumer.queue.consumers else None
+            consumer.queue.consumers.remove(
+                consumer
+            ) if consumer in consumer.queue.consumers else None
         self._requeue(list(self._unacked))
         for consumer in self._consumers.values():
             if consumer.queue.auto_delete and not consumer.queue.consumers:
@@ -176,7 +176,7 @@ class VmChannel:
         return Basic.ConsumeOk(asked.consumer_tag)
 
     def _cancel(self, asked: Basic.Cancel) -> Frame:
-        consumer = self._consumers.pop(asked.consumer_tag, None)
+        consumer = self._consumers.pop(asked.consumer_tag or "", None)
         if consumer:
             self._broker.cancel(consumer)
         return Basic.CancelOk(asked.consumer_tag)
@@ -205,7 +205,7 @@ class VmChannel:
         return [tag]
 
     def _ack(self, asked: Basic.Ack) -> None:
-        tags = self._tags(asked.delivery_tag, multiple=asked.multiple)
+        tags = self._tags(asked.delivery_tag or 0, multiple=asked.multiple)
         if self._transacted:
             self._open_acks += tags
         else:
@@ -217,7 +217,7 @@ class VmChannel:
             queue.pump()
 
     def _nack(self, asked: Basic.Nack | Basic.Reject) -> None:
-        tags = self._tags(asked.delivery_tag, multiple=getattr(asked, "multiple", False))
+        tags = self._tags(asked.delivery_tag or 0, multiple=getattr(asked, "multiple", False))
         if asked.requeue:
             self._requeue(tags)
         else:

@@ -66,6 +66,7 @@ class _Link(asyncio.Protocol):
         self._contents: dict[int, _Content] = {}
         self._closing: set[int] = set()
         self.transport: asyncio.Transport | None = None
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -78,6 +79,7 @@ class _Link(asyncio.Protocol):
             channel.close()
         self._channels.clear()
         self._broker.forget(self)
+        self.gone.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         self._in += data
@@ -245,10 +247,10 @@ class VmServer:
 
     async def _end(self) -> None:
         self._server.close()
-        for link in list(self._links):
+        left = list(self._links)
+        for link in left:
             link.cut()
-        while self._links:
-            await asyncio.sleep(0)
+        await asyncio.gather(*(link.gone for link in left))
 
     def stop(self) -> None:
         """End at once, as a kill would: every connection is cut. Safe to repeat."""

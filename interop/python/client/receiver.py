@@ -1,7 +1,6 @@
-"""The two roles of the Python client: what the protocol calls Sender and Receiver.
+"""The receiver of the Python client: it consumes from the moment it accepts the role.
 
-A role is begun by ASSIGN_ROLE, does what START or STATUS_REQUEST says, and gives a report. It
-judges nothing. Impostors in the tests override single methods.
+It reports what came, message by message, and judges nothing. Impostors override single methods.
 """
 
 # ruff: noqa: INP001 (a program of its own, not a package)
@@ -11,222 +10,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
 
-import pika
-import pika.exceptions
-from wire import Closed, Link, first_difference, make_body, tag, untag_table, write_runs
+from role import Role, present
+from wire import first_difference, make_body, tag, write_runs
 
-CHUNK = 64
 PROPERTIES = ("content_type", "content_encoding", "delivery_mode", "priority", "correlation_id",
               "reply_to", "expiration", "message_id", "type", "user_id", "app_id")  # fmt: skip
-
-
-class Role:
-    """What both have: parameters, connections, and how the end came."""
-
-    def __init__(self, client: Any, parameters: Mapping[str, Any]) -> None:
-        self.client = client
-        self.parameters = parameters
-        self.links: list[Link] = []
-        self.failure: BaseException | None = None
-        self.lock = asyncio.Lock()
-
-    def get(self, name: str, default: Any) -> Any:
-        """Give a parameter."""
-        return self.parameters.get(name, default)
-
-    async def open_link(self) -> Link:
-        """Open a test connection."""
-        link = Link(self.client.connection_parameters())
-        self.links.append(link)
-        return await link.open()
-
-    def trouble(self) -> dict[str, Any]:
-        """Say what closed or broke it."""
-        closed = self.failure.view if isinstance(self.failure, Closed) else None
-        error = "" if closed or self.failure is None else repr(self.failure)
-        return {"closed": closed, "error": error}
-
-    async def close(self) -> None:
-        """Close all connections."""
-        for link in self.links:
-            await link.close()
-
-
-class Sender(Role):
-    """Publishes when it is told to."""
-
-    def __init__(self, client: Any, parameters: Mapping[str, Any]) -> None:
-        super().__init__(client, parameters)
-        self.correlation = client.fresh_correlation()
-        count = self.get("num_publishers", 1)
-        self.sent: list[list[int]] = [[] for _ in range(count)]
-        self.digests = [hashlib.sha256() for _ in range(count)]
-        self.returned: list[list[int]] = []
-        self.channels: list[Any] = []
-        self.unconfirmed: list[dict[int, None]] = [{} for _ in range(count)]
-        self.tags = [0] * count
-        self.started = self.ended = ""
-
-    async def begin(self) -> None:
-        """Open one connection with a channel for each publisher."""
-        if self.get("pattern", "p2p") == "none":
-            return
-        link = await self.open_link()
-        for publisher in range(len(self.sent)):
-            channel = await link.channel()
-            channel.add_on_return_callback(self.on_return)
-            if self.get("transactional", default=False):
-                await link.call(channel.tx_select)
-            else:
-                await link.call(channel.confirm_delivery, self.confirmer(publisher))
-            self.channels.append(channel)
-
-    def confirmer(self, publisher: int) -> Any:
-        """Make what takes confirms, single or for all up to a tag."""
-        waiting = self.unconfirmed[publisher]
-
-        def confirm(frame: Any) -> None:
-            tag_of = frame.method.delivery_tag
-            if frame.method.multiple:
-                for one in [tag for tag in waiting if tag <= tag_of]:
-                    del waiting[one]
-            else:
-                waiting.pop(tag_of, None)
-
-        return confirm
-
-    def on_return(self, _channel: Any, method: Any, properties: Any, _body: bytes) -> None:
-        """Note a message that came back."""
-        headers = properties.headers or {}
-        place = [headers.get("PUBLISHER", 0), headers.get("SEQUENCE", -1)]
-        self.returned.append([*place, method.reply_code])
-
-    async def start(self, fields: Mapping[str, Any]) -> None:
-        """Send one batch from every publisher."""
-        first = fields.get("FIRST", 0)
-        count = fields.get("MESSAGE_COUNT", self.get("num_messages", 100))
-        self.started = self.started or str(time.time_ns())
-        if self.channels:
-            end = fields.get("TX", "commit")
-            await asyncio.gather(
-                *(self.send(number, first, count, end) for number in range(len(self.channels)))
-            )
-        self.ended = str(time.time_ns())
-
-    async def send(self, publisher: int, first: int, count: int, end: str) -> None:
-        """Send one publisher's batch and wait until the broker has it."""
-        link, channel = self.links[0], self.channels[publisher]
-        transactional = self.get("transactional", default=False)
-        rate, size = self.get("outgoing_rate", 0), self.get("tx_batch_size", 100)
-        began = time.monotonic()
-        for done, sequence in enumerate(range(first, first + count), start=1):
-            link.check()
-            self.send_one(publisher, sequence)
-            if rate:
-                await asyncio.sleep(max(0.0, began + done / rate - time.monotonic()))
-            elif done % CHUNK == 0:
-                await asyncio.sleep(0)
-            if transactional and end == "commit" and done % size == 0:
-                await link.call(channel.tx_commit)
-        if transactional and end != "none":
-            await link.call(channel.tx_commit if end == "commit" else channel.tx_rollback)
-        while self.unconfirmed[publisher]:
-            link.check()
-            await asyncio.sleep(0.0005)
-        await link.call(channel.basic_qos, prefetch_count=0)
-
-    def send_one(self, publisher: int, sequence: int) -> None:
-        """Make one message and publish it."""
-        headers, properties, body = self.make(publisher, sequence)
-        self.sent[publisher].append(sequence)
-        if self.get("check", "hash") == "hash":
-            self.digests[publisher].update(hashlib.sha256(body).digest())
-        self.publish(publisher, sequence, pika.BasicProperties(headers=headers, **properties), body)
-
-    def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
-        """Hand one message to the library."""
-        places = self.parameters["destinations"]
-        place = places[(publisher + sequence) % len(places)]
-        try:
-            self.channels[publisher].basic_publish(
-                place["exchange"], place["key"], body, properties,
-                mandatory=self.get("mandatory", default=False),
-            )  # fmt: skip
-        except pika.exceptions.AMQPError:
-            self.links[0].check()
-            raise
-        if not self.get("transactional", default=False):
-            self.tags[publisher] += 1
-            self.unconfirmed[publisher][self.tags[publisher]] = None
-
-    def make(self, publisher: int, sequence: int) -> tuple[Any, dict[str, Any], bytes]:
-        """Give headers, properties and body of one message."""
-        if envelopes := self.get("envelopes", []):
-            return project(base64.b64decode(envelopes[sequence % len(envelopes)]))
-        if tables := self.get("tables", []):
-            headers = untag_table(tables[sequence % len(tables)])
-            return headers, {"correlation_id": self.correlation}, b""
-        headers = untag_table(self.get("header_fields", {}))
-        headers |= {"CLIENT_NAME": self.client.name, "PUBLISHER": publisher, "SEQUENCE": sequence}
-        if self.get("stamp", default=False):
-            headers["SENT_NS"] = time.time_ns()
-        properties = {
-            "correlation_id": self.correlation,
-            "content_type": "application/octet-stream",
-            "delivery_mode": 2 if self.get("persistent", default=False) else 1,
-        }
-        body = make_body(self.get("seed", 1), sequence, self.get("message_bytes", 0))
-        return headers, properties, body
-
-    async def status(self, fields: Mapping[str, Any]) -> None:
-        """Nothing to wait for."""
-
-    def count(self) -> int:
-        """Give how many were sent."""
-        return sum(map(len, self.sent))
-
-    def report(self) -> dict[str, Any]:
-        """Say what was sent."""
-        hashed = self.get("check", "hash") == "hash"
-        return {
-            "role": "sender",
-            "sent": [write_runs(numbers) for numbers in self.sent],
-            "digests": [digest.hexdigest() if hashed else "" for digest in self.digests],
-            "returned": self.returned,
-            "started_ns": self.started,
-            "ended_ns": self.ended,
-            **self.trouble(),
-        }
-
-
-def project(body: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    """Carry an envelope as the RabbitMQ binding says; what is absent stays absent."""
-    envelope = json.loads(body)
-    meta = envelope.get("meta") or {}
-    headers = {
-        "x-schema-version": meta.get("schema_version"),
-        "x-source-lang": meta.get("lang"),
-        "x-attempts": envelope.get("attempts"),
-    }
-    properties = {
-        "type": envelope.get("job", envelope.get("urn")),
-        "correlation_id": envelope.get("trace_id"),
-        "message_id": meta.get("id"),
-        "app_id": "babelqueue",
-        "content_type": "application/json",
-        "content_encoding": "utf-8",
-        "delivery_mode": 2,
-    }
-    return _present(headers), _present(properties), body
-
-
-def _present(members: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}
 
 
 class Receiver(Role):
@@ -242,6 +34,8 @@ class Receiver(Role):
         self.latency: dict[int, int] = {}
         self.early: list[str] = []
         self.news = asyncio.Event()
+        self.idle = asyncio.Event()
+        self.idle.set()
         self.consumers: list[dict[str, Any]] = []
         self.due: dict[int, float] = {}
 
@@ -287,10 +81,13 @@ class Receiver(Role):
         now = time.monotonic()
         self.due[consumer["index"]] = max(now, self.due.get(consumer["index"], now)) + 1 / rate
         self.pending += 1
+        self.idle.clear()
 
         def later() -> None:
-            self.pending -= 1
             self.take(consumer, *message)
+            self.pending -= 1
+            if not self.pending:
+                self.idle.set()
 
         asyncio.get_running_loop().call_later(self.due[consumer["index"]] - now, later)
 
@@ -381,15 +178,16 @@ class Receiver(Role):
         """Cancel, take in what is on the way, acknowledge, delete what is ours."""
         link, channel = consumer["link"], consumer["channel"]
         await link.call(channel.basic_cancel, consumer["name"])
-        while self.pending:
-            await asyncio.sleep(0.001)
+        await self.idle.wait()
         if consumer["open"] and consumer["mode"] in ("client", "dups_ok"):
             channel.basic_ack(consumer["tag"], multiple=True)
         if consumer["mode"] == "tx":
             await link.call(channel.tx_commit)
         await link.call(channel.basic_qos, prefetch_count=0)
         if self.get("pattern", "p2p") == "pubsub":
-            self.left += (await link.call(channel.queue_delete, consumer["queue"])).method.message_count
+            self.left += (
+                await link.call(channel.queue_delete, consumer["queue"])
+            ).method.message_count
 
     def count(self) -> int:
         """Give how many were received."""
@@ -423,6 +221,6 @@ def view(index: int, method: Any, properties: Any, body: bytes) -> dict[str, Any
         "consumer": index,
         "body": base64.b64encode(body).decode(),
         "redelivered": bool(method.redelivered),
-        "properties": _present(held),
+        "properties": present(held),
         "headers": {name: tag(value) for name, value in (properties.headers or {}).items()},
     }
