@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import settings, strategies as st
+from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tallystick.core.verdict import Outcome, Verdict
@@ -13,8 +14,24 @@ from tallystick.lab.control import Control, Kind
 from tallystick.lab.coordinator import UNKNOWN_TEST, begin, step
 from tallystick.lab.payload import digest_of, write_runs
 from tallystick.lab.state import (
-    Action, Drain, Drained, Ended, Event, Heard, Judged, Limits, Lost, Note, Phase, Plan, Prepare,
-    Prepared, Say, State, Ticked, Unrouted,
+    Action,
+    Drain,
+    Drained,
+    Ended,
+    Event,
+    Heard,
+    Judged,
+    Limits,
+    Lost,
+    Note,
+    Phase,
+    Plan,
+    Prepare,
+    Prepared,
+    Say,
+    State,
+    Ticked,
+    Unrouted,
 )  # fmt: skip
 from tallystick.lab.topology import Requested
 
@@ -54,7 +71,7 @@ class Honest:
                 return self.say(Kind.ENLIST, asked, **key)
             case Kind.ASSIGN_ROLE:
                 self.roles[asked.assignment] = asked
-                return self.say(Kind.ACCEPT_ROLE, asked)
+                return self.say(Kind.ACCEPT_ROLE, asked, CORRELATION_ID=asked.assignment)
             case Kind.START | Kind.STATUS_REQUEST if asked.assignment in self.roles:
                 return self.report(asked)
         return None
@@ -78,7 +95,7 @@ class Honest:
         return self.tell(asked, wait, {"streams": [], "unexpected": [], "left": 0, **done})
 
     def tell(self, asked: Control, count: int, body: dict[str, Any]) -> Control:
-        said = self.say(Kind.REPORT, asked, MESSAGE_COUNT=count, CORRELATION_ID="c")
+        said = self.say(Kind.REPORT, asked, MESSAGE_COUNT=count, CORRELATION_ID=asked.assignment)
         return Control(said.kind, said.fields, body, said.assignment)
 
 

@@ -70,8 +70,14 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
     if live.instance.parts[part].client != control.client:
         return state
     match live.stage, control.kind:
+        case Stage.ASSIGNING, Kind.ACCEPT_ROLE if live.instance.parts[part].role is Role.SENDER:
+            fresh = str(control.fields.get("CORRELATION_ID", ""))
+            if not fresh or fresh in state.correlations:
+                why = f"{control.client} used the correlation id {fresh!r} before"
+                return give_up_on(state, number, Finding(Outcome.FAILED, why), actions)
+            state = replace(state, correlations=state.correlations | {fresh})
         case Stage.ASSIGNING, Kind.ACCEPT_ROLE:
-            live = replace(live, reports={**live.reports, part: control})
+            pass
         case Stage.ASSIGNING, Kind.DECLINE:
             why = f"{control.client} declined: {control.fields['REASON']}"
             return give_up_on(state, number, Finding(state.plan.opt_out, why), actions)

@@ -211,3 +211,5 @@ class State:
     waiting: tuple[Instance, ...] = ()
     started: int = 0
     live: Mapping[int, Live] = field(default_factory=dict)
+    correlations: frozenset[str] = frozenset()
+    """Every correlation id a sender has used (IOP-42)."""
