@@ -194,12 +194,12 @@ def test_the_altered_byte_is_named_by_its_offset(place: Place) -> None:
 
 
 class Hangs(Sender):  # type: ignore[misc]
-    async def start(self, fields: Any) -> None:
+    async def start(self, _fields: Any) -> None:
         await client.asyncio.Event().wait()
 
 
 class Dies(Receiver):  # type: ignore[misc]
-    async def status(self, fields: Any) -> None:
+    async def status(self, _fields: Any) -> None:
         self.client.control.connection.close()
         await client.asyncio.Event().wait()
 
@@ -246,9 +246,9 @@ def test_a_client_that_joins_twice_is_not_believed(place: Place) -> None:
 
 class Refused(Receiver):  # type: ignore[misc]
     async def begin(self) -> None:
-        self.parameters = {**self.parameters, "destinations": [
-            {"exchange": "amq.direct", "key": "", "queue": f"no such queue {os.getpid()}"}
-        ]}  # fmt: skip
+        queue = f"no such queue {os.getpid()}"
+        nowhere = [{"exchange": "amq.direct", "key": "", "queue": queue}]
+        self.parameters: Any = {**self.parameters, "destinations": nowhere}
         await super().begin()
 
 

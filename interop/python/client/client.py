@@ -116,9 +116,7 @@ class Client:
 
     async def leave(self, watch: asyncio.Future[None]) -> int:
         """Close everything; say why."""
-        code = (
-            LOST if self.control.closed.done() else SILENT if watch.done() else self.ended.result()
-        )
+        code = SILENT if watch.done() else 0 if self.ended.done() else LOST
         watch.cancel()
         for task in self.tasks:
             task.cancel()
