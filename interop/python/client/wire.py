@@ -56,7 +56,8 @@ class Link:
 
     def _on_close(self, _connection: Any, error: BaseException) -> None:
         self._note("connection", error)
-        self._gone.set_result(None)
+        if not self._gone.done():
+            self._gone.set_result(None)
 
     def _note(self, level: str, error: BaseException) -> None:
         if not self.closed.done():

@@ -107,7 +107,7 @@ def _go_on(state: State, number: int, live: Live, actions: list[Action]) -> Stat
             )
         case Stage.COLLECTING if live.final:
             return _drain(state, number, live, actions)
-        case Stage.COLLECTING if _open(live) and not _all_there(live) and state.at < live.until:
+        case Stage.COLLECTING if _open(live) and not _all_there(live) and state.at < live.settled:
             return _collect(state, number, live, actions, final=False)
         case Stage.COLLECTING if _last(state, live):
             return _collect(state, number, live, actions, final=True)
@@ -166,11 +166,12 @@ def _collect(state: State, number: int, live: Live, actions: list[Action], *, fi
             fields["WAIT_COUNT"] = live.instance.total * (live.batch + 1)
         control = Control(Kind.STATUS_REQUEST, fields, {}, _assignment(state, number, at))
         actions.append(Say(control, parts[at].client))
-    again = live.stage is Stage.COLLECTING and not final
-    until = state.at + state.plan.limits.answer + state.plan.limits.settle
+    again = live.stage is Stage.COLLECTING
+    limits = state.plan.limits
     live = replace(
         live, stage=Stage.COLLECTING, pending=frozenset(asked), final=final,
-        until=live.until if again else until,
+        until=state.at + limits.answer + limits.settle,
+        settled=live.settled if again else state.at + limits.settle,
     )  # fmt: skip
     state = _keep(state, number, live)
     return state if asked else _go_on(state, number, live, actions)

@@ -192,6 +192,8 @@ class Live:
     reports: Mapping[int, Control] = field(default_factory=dict)
     batch: int = 0
     sending_since: float = 0.0
+    settled: float = 0.0
+    """When to stop asking receivers that compete for a queue."""
     final: bool = True
     give_up: Finding | None = None
 
