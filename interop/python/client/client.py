@@ -22,7 +22,7 @@ import pika
 from receiver import Receiver
 from role import Role
 from sender import Sender
-from wire import Closed, Link
+from wire import Closed, Link, tags_in
 
 TESTS = ["TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
          "TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable"]  # fmt: skip
@@ -34,6 +34,7 @@ PARAMETERS = {
     "SENDER": ("immediate", "mandatory", "transactional", "persistent"),
     "RECEIVER": ("no_local", "exclusive", "ack_mode"),
 }
+TAGS = "tIlDSATFVx"
 LOST, USAGE, SILENT = 1, 2, 3
 
 
@@ -188,6 +189,9 @@ class Client:
             reason = CANNOT.get(f"{name}={value}") or (value is True and CANNOT.get(name))
             if reason:
                 return str(reason)
+        for table in parameters.get("tables", []) if role == "SENDER" else []:
+            for one in sorted(tags_in(["F", table]) - set(TAGS)):
+                return f"pika cannot write a header value of type {one}"
         return ""
 
     async def assigned(
@@ -252,7 +256,7 @@ def capabilities() -> dict[str, Any]:
         "protocol": 1, "language": "python",
         "runtime": f"{platform.python_implementation()} {platform.python_version()}",
         "library": "pika", "library_version": pika.__version__, "platform": sys.platform,
-        "tests": TESTS, "cannot": CANNOT, "field_tags": "tIlDdSATFVx",
+        "tests": TESTS, "cannot": CANNOT, "field_tags": TAGS,
     }  # fmt: skip
 
 

@@ -162,6 +162,13 @@ def untag(value: list[Any]) -> Any:
             raise ValueError(f"pika cannot write {value[0]}")
 
 
+def tags_in(value: list[Any]) -> set[str]:
+    """Give every tag in a tagged value."""
+    kind, *rest = value
+    inner = rest[0].values() if kind == "F" else rest[0] if kind == "A" else ()
+    return {kind}.union(*(tags_in(item) for item in inner))
+
+
 def untag_table(members: Mapping[str, list[Any]]) -> dict[str, Any]:
     """Give a header table."""
     return {name: untag(value) for name, value in members.items()}

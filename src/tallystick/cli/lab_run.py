@@ -31,6 +31,7 @@ from tallystick.lab.clients import (
     find_interop,
     start_client,
 )  # fmt: skip
+from tallystick.lab.content import envelope_group, field_groups
 from tallystick.lab.session import About, choose, run_lab
 from tallystick.lab.shell import Place
 from tallystick.lab.state import Limits, Plan
@@ -169,9 +170,9 @@ def _plan(
     enlist: float | None = None,
 ) -> tuple[Plan, int]:  # fmt: skip
     run = uuid.uuid4().hex[:12]
-    groups, size = choose(
-        pair_groups(Settings(run, broker, args.seed, given)), args.cases, names or ("any",)
-    )
+    settings = Settings(run, broker, args.seed, given)
+    every = (*pair_groups(settings), envelope_group(settings), *field_groups(settings))
+    groups, size = choose(every, args.cases, names or ("any",))
     if not groups:
         raise UsageError("there are no cases", code="no_cases", hint="nothing run proves nothing")
     limits = Limits(answer=args.timeout, enlist=enlist or args.timeout)

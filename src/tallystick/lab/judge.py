@@ -23,7 +23,7 @@ __all__ = ["NOTHING_CLOSED", "conclude", "judge_circuit", "judge_trouble", "look
 NOTHING_CLOSED: Final = (None, "")
 _KINDS: Final = (
     "lost", "duplicated", "unexpected", "reordered", "altered", "late", "count", "digest",
-    "returned", "closed", "error",
+    "returned", "closed", "error", "sent", "properties", "headers", "attempts", "redelivered",
 )  # fmt: skip
 
 
