@@ -26,7 +26,7 @@ NOUNS: dict[str, str] = {
     "redrive": "send dead letters back to work",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
-    "lab": "circuits on real brokers: the thorough procedure, field tables, clocks",
+    "lab": "circuits on real brokers: between clients in many languages, and in tiers",
     "report": "one offline page of one or more runs",
     "journal": "show a run, or compare two",
     "pipeline": "the same proof on captured traffic of any size, on Spark",

@@ -1,9 +1,10 @@
-"""`tally lab`: circuits on real brokers."""
+"""`tally lab`: circuits on real brokers, between clients in many languages and in tiers."""
 
 from __future__ import annotations
 
 import argparse
 
+from tallystick.cli.lab_run import register_run
 from tallystick.cli.lab_tiers import register_tiers
 
 __all__ = ["register"]
@@ -11,4 +12,6 @@ __all__ = ["register"]
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
-    register_tiers(parser.add_subparsers(metavar="VERB"))
+    verbs = parser.add_subparsers(metavar="VERB")
+    register_run(verbs)
+    register_tiers(verbs)

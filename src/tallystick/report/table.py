@@ -87,11 +87,20 @@ def _summarize_one(journal: Journal) -> dict[str, Any]:
 
 
 def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
-    """Give the one command that repeats a case, with the options it was found with."""
+    """Give the one command that repeats a case, with the options it was found with.
+
+    The cases of a tier begin with its kind, those of the clients with their subject, the broker,
+    and end with the two clients.
+    """
     head, kind, broker, *_ = (*name.split("/"), "", "")
     if head in _LAB:
         verb = [part.format(kind=kind, broker=broker) for part in _LAB[head]]
         return shlex.join(["tally", "lab", *verb, "--only", name])
+    if head == subject:
+        rest = name.removeprefix(f"{head}/")
+        pair = rest.split("/")[-2:] if rest.startswith("TC") else []
+        clients = ["--clients", ",".join(dict.fromkeys(pair))] if pair else []
+        return shlex.join(["tally", "lab", "run", "--broker", head, *clients, "--cases", rest])
     return shlex.join(["tally", "suite", "run", name, "--subject", subject, *options])
 
 

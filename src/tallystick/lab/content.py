@@ -1,0 +1,224 @@
+"""Envelope circuits and field tables between clients, judged on what arrived, whole.
+
+An envelope must arrive byte for byte, under the RabbitMQ binding's projection, and its attempts
+must not be raised by a redelivery (that binding counts in the body only). A header table must
+arrive with the values it had; the tag must be the same wherever the receiver's library can tell.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from tallystick.brokers.rabbitmq.binding import BINDING
+from tallystick.core.binding import project, reconcile
+from tallystick.core.envelope import decode, encode, make
+from tallystick.core.errors import Rejected
+from tallystick.core.verdict import Difference, Outcome
+from tallystick.lab.cases import Settings
+from tallystick.lab.control import Role
+from tallystick.lab.instance import Evidence, Finding, Group, Instance, Part, QueueSpec
+from tallystick.lab.judge import conclude, judge_trouble
+
+__all__ = [
+    "ENVELOPES",
+    "TABLES",
+    "envelope_group",
+    "field_groups",
+    "judge_envelopes",
+    "judge_tables",
+]
+
+_DIRECT: Final = "amq.direct"
+_REQUEUED: Final = 1
+_INTEGERS: Final = "bBsuIil*"
+
+
+def _sample(number: int, data: dict[str, Any]) -> bytes:
+    letters = f"{number:012d}"
+    return encode(
+        make(
+            "urn:babel:orders:created",
+            data,
+            now_ms=1_763_251_200_000 + number,
+            new_id=lambda: f"00000000-0000-4000-8000-{letters}",
+            trace_id=f"00000000-0000-4000-9000-{letters}",
+            queue="orders",
+        )
+    )
+
+
+ENVELOPES: Final = (
+    _sample(1, {"order_id": 1042, "currency": "USD"}),
+    _sample(2, {"text": "Grüße, 世界 🌍", "nested": {"list": [1, 2.5, None, True]}}),
+    _sample(3, {"big": 9_007_199_254_740_993, "small": 1e-7, "zero": 0}),
+)
+
+TABLES: Final[Mapping[str, list[Any]]] = {
+    "boolean": ["t", True],
+    "int8": ["b", "-128"],
+    "uint8": ["B", "255"],
+    "int16": ["s", "-32768"],
+    "uint16": ["u", "65535"],
+    "int32": ["I", "-2147483648"],
+    "uint32": ["i", "4294967295"],
+    "int64": ["l", "-9223372036854775808"],
+    "float": ["f", "0x3fc00000"],
+    "double": ["d", "0x3ff8000000000000"],
+    "decimal": ["D", "2", "314"],
+    "string": ["S", "Grüße, 世界 🌍"],
+    "timestamp": ["T", "1763251200"],
+    "bytes": ["x", "00ff80"],
+    "void": ["V"],
+    "array": ["A", [["S", "a"], ["I", "1"], ["V"]]],
+    "table": ["F", {"a": ["t", False], "b": ["F", {"c": ["S", ""]}]}],
+}
+"""One value of each type, at an end of its range where it has one."""
+
+
+def envelope_group(settings: Settings) -> Group:
+    """Give the envelope cases; the first delivery is put back, so that one is redelivered."""
+    texts = [base64.b64encode(one).decode() for one in ENVELOPES]
+    sending = {"envelopes": texts, "num_messages": len(texts)}
+    receiving = {"echo": True, "requeue_first": _REQUEUED}
+    return _group(settings, "Envelope", "Envelope", sending, receiving, judge_envelopes)
+
+
+def field_groups(settings: Settings) -> tuple[Group, ...]:
+    """Give one group for each type of a header value."""
+    return tuple(
+        _group(
+            settings, "FieldTable", f"FieldTable/{name}",
+            {"tables": [{"value": value}], "num_messages": 1}, {"echo": True}, judge_tables,
+        )
+        for name, value in TABLES.items()
+    )  # fmt: skip
+
+
+def _group(
+    settings: Settings, test: str, path: str, sending: dict[str, Any], receiving: dict[str, Any],
+    judge: Any,
+) -> Group:  # fmt: skip
+    def one(sender: str, receiver: str, number: str) -> Instance:
+        name = f"iop.{settings.run}.{path.replace('/', '.')}.{number}"
+        common = {
+            "pattern": "p2p",
+            "destinations": [{"exchange": _DIRECT, "key": name, "queue": name}],
+            "consumers": [{"index": 0, "destination": 0}],
+        }
+        count = int(sending["num_messages"])
+        return Instance(
+            f"{settings.broker}/{path}/{sender}/{receiver}",
+            test,
+            (
+                Part(sender, Role.SENDER, {}, {**common, **sending}),
+                Part(receiver, Role.RECEIVER, {}, {**common, **receiving}, share=count),
+            ),
+            judge,
+            queues=(QueueSpec(name, _DIRECT, name),),
+            messages=count,
+            total=count,
+        )
+
+    def make_all(senders: Sequence[str], receivers: Sequence[str]) -> list[Instance]:
+        return [
+            one(sender, receiver, f"{at}.{index}")
+            for at, sender in enumerate(senders)
+            for index, receiver in enumerate(receivers)
+        ]
+
+    return Group(test, make_all, {}, {**sending, **receiving})
+
+
+def _judged(instance: Instance, evidence: Evidence, found: Iterator[Difference]) -> Finding:
+    try:
+        return conclude([*judge_trouble(instance, evidence), *found])
+    except (KeyError, TypeError, ValueError, AttributeError, Rejected) as error:
+        return Finding(Outcome.ERRORED, f"a report broke the protocol: {error!r}")
+
+
+def judge_envelopes(instance: Instance, evidence: Evidence) -> Finding:
+    """Judge bytes, projection, order, redelivery and attempts."""
+    return _judged(instance, evidence, _look_at_envelopes(evidence))
+
+
+def _look_at_envelopes(evidence: Evidence) -> Iterator[Difference]:
+    deliveries = evidence.reports[1].body["echo"]
+    first = [one for one in deliveries if not one["redelivered"]]
+    again = [one for one in deliveries if one["redelivered"]]
+    bodies = [base64.b64decode(one["body"]) for one in first]
+    if bodies != list(ENVELOPES):
+        yield from _name_bodies(bodies)
+        return
+    if [one["body"] for one in again] != [one["body"] for one in first[:_REQUEUED]]:
+        found = [one["body"] for one in again]
+        yield Difference("/receiver/redelivered", [one["body"] for one in first[:1]], found)
+    for number, delivery in enumerate(deliveries):
+        yield from _look_at_projection(f"/receiver/{number}", delivery)
+
+
+def _name_bodies(bodies: Sequence[bytes]) -> Iterator[Difference]:
+    lost = [number for number, one in enumerate(ENVELOPES) if one not in bodies]
+    strange = [one.decode("utf-8", "backslashreplace") for one in bodies if one not in ENVELOPES]
+    if lost:
+        yield Difference("/receiver/lost", [], lost)
+    if strange:
+        yield Difference("/receiver/altered", [], strange)
+    if not lost and not strange:
+        yield Difference("/receiver/reordered", [], [len(bodies)])
+
+
+def _look_at_projection(where: str, delivery: Mapping[str, Any]) -> Iterator[Difference]:
+    envelope = decode(base64.b64decode(delivery["body"]))
+    wanted = project(BINDING, envelope)
+    headers = {name: _plain(value) for name, value in delivery["headers"].items()}
+    sections = {"properties": dict(delivery["properties"]), "headers": headers}
+    for section in ("properties", "headers"):
+        if sections[section] != dict(wanted.sections[section]):
+            expected = dict(wanted.sections[section])
+            yield Difference(f"{where}/{section}", expected, sections[section])
+    attempts = reconcile(BINDING, envelope.attempts, sections)
+    if attempts != envelope.attempts:
+        yield Difference(f"{where}/attempts", envelope.attempts, attempts)
+
+
+def _plain(value: Sequence[Any]) -> Any:
+    return int(value[1]) if value[0] in _INTEGERS else value[1] if value[0] == "S" else list(value)
+
+
+def judge_tables(instance: Instance, evidence: Evidence) -> Finding:
+    """Judge a header table: the same values, and the same tags where they are known."""
+    wanted = instance.parts[0].body["tables"]
+    return _judged(instance, evidence, _look_at_tables(wanted, evidence))
+
+
+def _look_at_tables(wanted: Sequence[Any], evidence: Evidence) -> Iterator[Difference]:
+    found = [one["headers"] for one in evidence.reports[1].body["echo"]]
+    if len(found) != len(wanted):
+        yield Difference("/receiver/count", len(wanted), len(found))
+        return
+    for number, (table, arrived) in enumerate(zip(wanted, found, strict=True)):
+        if not _same(["F", table], ["F", arrived]):
+            yield Difference(f"/receiver/{number}/headers", table, arrived)
+
+
+def _same(wanted: Sequence[Any], found: Sequence[Any]) -> bool:
+    kind = wanted[0]
+    if kind == "F" == found[0]:
+        return wanted[1].keys() == found[1].keys() and all(
+            _same(value, found[1][name]) for name, value in wanted[1].items()
+        )
+    if kind == "A" == found[0]:
+        return len(wanted[1]) == len(found[1]) and all(map(_same, wanted[1], found[1]))
+    if found[0] == "*" and kind in _INTEGERS:
+        return bool(int(wanted[1]) == int(found[1]))
+    if kind == "f" and found[0] == "d":
+        return _widened(wanted[1]) == int(found[1], 16)
+    return list(wanted) == list(found)
+
+
+def _widened(bits: str) -> int:
+    (value,) = struct.unpack(">f", int(bits, 16).to_bytes(4, "big"))
+    return int.from_bytes(struct.pack(">d", value), "big")
