@@ -22,6 +22,7 @@ NOUNS: dict[str, str] = {
     "run": "handle messages: run the worker of an app, `module:app`",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
+    "lab": "send between client programs in many languages, over real brokers",
     "journal": "show a run, or compare two",
 }
 """Every noun and its line of help; the module `tallystick.cli.<noun>` registers its verbs."""

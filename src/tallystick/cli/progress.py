@@ -51,6 +51,7 @@ class Progress:
         self._done = 0
         self._begun = b""
         self._drawn = float("-inf")
+        self._since: Final = monotonic()
         self._shown: Final = self._stream.isatty()
 
     def __enter__(self) -> Self:
@@ -100,9 +101,16 @@ class Progress:
         self._drawn = now
         share = self._done / self._total if self._total else 1.0
         bar = ("#" * int(share * _WIDTH)).ljust(_WIDTH, ".")
-        line = f"[{bar}] {self._done}/{self._total} {self._title}"
+        line = f"[{bar}] {self._done}/{self._total} {self._title}{self._left(now)}"
         self._stream.write(f"\r\x1b[K{line}")
         self._stream.flush()
+
+    def _left(self, now: float) -> str:
+        """Say how long the rest may take, by the pace so far."""
+        if not 0 < self._done < self._total:
+            return ""
+        seconds = (now - self._since) / self._done * (self._total - self._done)
+        return f", {seconds:.0f} s left"
 
     def _clear(self) -> None:
         if self._shown:

@@ -84,7 +84,15 @@ def _summarize_one(journal: Journal) -> dict[str, Any]:
 
 
 def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
-    """Give the one command that repeats a case, with the options it was found with."""
+    """Give the one command that repeats a case, with the options it was found with.
+
+    The cases of the lab begin with their subject, the broker; the last two parts are the clients.
+    """
+    broker, _, rest = name.partition("/")
+    if broker == subject:
+        pair = rest.split("/")[-2:] if rest.startswith("TC") else []
+        clients = ["--clients", ",".join(dict.fromkeys(pair))] if pair else []
+        return shlex.join(["tally", "lab", "run", "--broker", broker, *clients, "--cases", rest])
     return shlex.join(["tally", "suite", "run", name, "--subject", subject, *options])
 
 

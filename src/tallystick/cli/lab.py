@@ -1,0 +1,250 @@
+"""`tally lab clients|run|attach`: the interop procedure, between client programs, over a broker.
+
+`run` starts a broker and the clients, runs the cases and ends them all. `attach` is the coordinator
+alone, for clients that listen already; `interop/testall` calls it (IOP-22). Exit 0 when nothing
+failed or errored, 1 when something did, 2 for usage or when nothing could be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from tallystick.cli.progress import Progress, end_in_order
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.journal import Journal
+from tallystick.core.verdict import Outcome
+from tallystick.lab.cases import Settings, pair_groups
+from tallystick.lab.clients import (
+    Client,
+    Started,
+    end_clients,
+    find_clients,
+    find_interop,
+    start_client,
+)  # fmt: skip
+from tallystick.lab.session import About, choose, run_lab
+from tallystick.lab.shell import Place
+from tallystick.lab.state import Limits, Plan
+from tallystick.report.junit import junit
+from tallystick.report.matrix import show_matrix
+from tallystick.report.table import show_journal, succeeded, summarize
+
+__all__ = ["register"]
+
+VM: Final = "vm"
+BROKERS: Final = (VM, "rabbitmq", "qpid")
+_OUTCOMES: Final = {"failed": Outcome.FAILED, "unsupported": Outcome.UNSUPPORTED}
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs."""
+    verbs = parser.add_subparsers(metavar="VERB")
+    lister = verbs.add_parser("clients", help="list the clients and what they need")
+    lister.add_argument("--json", action="store_true", help="a JSON list of objects")
+    _add_interop(lister)
+    lister.set_defaults(run=_clients)
+    runner = verbs.add_parser("run", help="start a broker and clients, and run the cases")
+    runner.add_argument(
+        "--broker", default=VM, metavar="NAME[,NAME]", help=f"of {', '.join(BROKERS)}"
+    )
+    runner.add_argument("--clients", metavar="A,B", help="languages (default: all that can run)")
+    _add_interop(runner)
+    _add_options(runner)
+    runner.set_defaults(run=_run)
+    attached = verbs.add_parser("attach", help="run the cases on clients that listen already")
+    attached.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
+    attached.add_argument("-p", dest="port", type=int, default=5672, metavar="PORT")
+    attached.add_argument("-v", dest="vhost", default="/", metavar="VHOST")
+    attached.add_argument("pairs", nargs="*", metavar="NAME=VALUE", help="parameters (IOP-21)")
+    attached.add_argument("--names", default="", metavar="A,B", help="clients to expect")
+    attached.add_argument("--broker", default="broker", metavar="NAME", help="a name for it")
+    attached.add_argument(
+        "--enlist", type=float, default=3.0, metavar="S", help="seconds for clients to enlist"
+    )
+    _add_options(attached)
+    attached.set_defaults(run=_attach)
+
+
+def _add_interop(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--interop", type=Path, metavar="DIR", help="the folder with the clients")
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", action="append", default=[], metavar="GLOB",
+                        help="names without the broker, like 'TC*'; repeatable")  # fmt: skip
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    parser.add_argument("--json", action="store_true", help="one summary object on stdout")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all bodies")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                        help="override a parameter, like P2P_NUM_MESSAGES=5")  # fmt: skip
+    parser.add_argument("--opt-out", choices=_OUTCOMES, default="unsupported",
+                        help="how cases count that a client declined")  # fmt: skip
+    parser.add_argument("--parallel", type=int, default=4, metavar="N", help="cases at a time")
+    parser.add_argument("--timeout", type=float, default=30.0, metavar="S",
+                        help="seconds for any answer of a client")  # fmt: skip
+
+
+def _clients(args: argparse.Namespace) -> int:
+    found = find_clients(find_interop(args.interop))
+    if args.json:
+        rows = [
+            {"name": c.name, "start": str(c.start), "missing": c.missing} for c in found.values()
+        ]
+        print(json.dumps(rows))
+    for client in found.values() if not args.json else ():
+        print(f"{client.name:10} {client.missing or 'ready'}")
+    return 0
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    for one in given:
+        if "=" not in one:
+            raise UsageError(f"{one!r} is not name=value", code="parameter")
+    return dict(one.split("=", 1) for one in given)
+
+
+def _run(args: argparse.Namespace) -> int:
+    found = find_clients(find_interop(args.interop))
+    names = _chosen(args.clients, found)
+    brokers = [one for one in args.broker.split(",") if one]
+    for broker in brokers:
+        if broker not in BROKERS:
+            raise UsageError(f"the lab knows no broker {broker!r}", code="broker",
+                             hint=f"one of {', '.join(BROKERS)}")  # fmt: skip
+
+    def journals(write: Callable[[str], object]) -> Iterator[Journal]:
+        for broker in brokers:
+            with _broker(broker) as (place, version):
+                plan, size = _plan(args, broker, names, _pairs(args.set))
+                yield _with_clients(
+                    args, [found[name] for name in names], plan, size, place, broker, version, write
+                )
+
+    return _conclude(args, journals)
+
+
+def _chosen(given: str | None, found: Mapping[str, Client]) -> tuple[str, ...]:
+    if given is None:
+        able = tuple(name for name, client in found.items() if not client.missing)
+        for name in found.keys() - set(able):
+            print(f"tally: {name} is left out: {found[name].missing}", file=sys.stderr)
+        return able
+    names = tuple(dict.fromkeys(one for one in given.split(",") if one))
+    for name in names:
+        if name not in found:
+            raise UsageError(f"there is no client {name!r}", code="client",
+                             hint=f"one of {', '.join(found)}")  # fmt: skip
+        if found[name].missing:
+            raise Unavailable(f"{name}: {found[name].missing}", code="client")
+    return names
+
+
+@contextmanager
+def _broker(name: str) -> Iterator[tuple[Place, str]]:
+    if name == VM:
+        from tallystick.lab.vm_server import running_vm  # noqa: PLC0415 (one of three)
+
+        with running_vm() as vm:
+            yield Place(vm.host, vm.port), vm.version
+        return
+    from tallystick.brokers.servers import running  # noqa: PLC0415 (one of three)
+
+    with running(name) as server:
+        url = urlsplit(server.url)
+        vhost = unquote(url.path[1:])
+        yield Place(url.hostname or "", url.port or 5672, vhost), server.version
+
+
+def _plan(
+    args: argparse.Namespace, broker: str, names: tuple[str, ...], given: Mapping[str, str],
+    enlist: float | None = None,
+) -> tuple[Plan, int]:  # fmt: skip
+    run = uuid.uuid4().hex[:12]
+    groups, size = choose(
+        pair_groups(Settings(run, broker, args.seed, given)), args.cases, names or ("any",)
+    )
+    if not groups:
+        raise UsageError("there are no cases", code="no_cases", hint="nothing run proves nothing")
+    limits = Limits(answer=args.timeout, enlist=enlist or args.timeout)
+    plan = Plan(run, groups, names, limits, args.parallel, _OUTCOMES[args.opt_out],
+                key=given.get("control_key", "iop.control"))  # fmt: skip
+    return plan, size
+
+
+def _about(broker: str, version: str, args: argparse.Namespace) -> About:
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    versions = {"subject.name": broker, "subject.version": version, "seed": str(args.seed)}
+    return About(now, broker, versions)
+
+
+def _with_clients(
+    args: argparse.Namespace,
+    clients: Sequence[Client],
+    plan: Plan,
+    size: int,
+    place: Place,
+    broker: str,
+    version: str,
+    write: Callable[[str], object],
+) -> Journal:
+    started: list[Started] = []
+
+    def finish() -> list[str]:
+        killed = end_clients(started)
+        started.clear()
+        return [f"{name} did not end and was killed" for name in killed]
+
+    try:
+        started += [start_client(client, place, _pairs(args.set)) for client in clients]
+        with Progress(size, broker) as bar:
+            return run_lab(
+                plan, place, _about(broker, version, args),
+                write=write, advance=bar.advance, finish=finish,
+            )  # fmt: skip
+    finally:
+        end_clients(started, patience=0.0)
+
+
+def _attach(args: argparse.Namespace) -> int:
+    given = {**_pairs(args.pairs), **_pairs(args.set)}
+    names = tuple(one for one in args.names.split(",") if one)
+    place = Place(args.host, args.port, args.vhost,
+                  given.get("username", "guest"), given.get("password", "guest"))  # fmt: skip
+
+    def journals(write: Callable[[str], object]) -> Iterator[Journal]:
+        plan, size = _plan(args, args.broker, names, given, args.enlist)
+        with Progress(size, args.broker) as bar:
+            about = _about(args.broker, "", args)
+            yield run_lab(plan, place, about, write=write, advance=bar.advance)
+
+    return _conclude(args, journals)
+
+
+def _conclude(
+    args: argparse.Namespace,
+    journals: Callable[[Callable[[str], object]], Iterator[Journal]],
+) -> int:
+    with ExitStack() as stack:
+        stack.enter_context(end_in_order())
+        write: Callable[[str], object] = len
+        if args.journal:
+            write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
+        done = list(journals(write))
+    if args.junit:
+        args.junit.write_text(junit(done), encoding="utf-8")
+    if args.json:
+        print(json.dumps(summarize(done), indent=1))
+    else:
+        print("\n".join(show_matrix(one) + "\n" + show_journal(one) for one in done), end="")
+    empty = not any(journal.records for journal in done)
+    return 0 if all(map(succeeded, done)) and not empty else 1

@@ -1,0 +1,100 @@
+"""Control messages as values (IOP-25 to IOP-31, 34, 41, 48, 49; docs/reference/lab-protocol.md).
+
+`write_control` gives header fields and a body for any AMQP library, `read_control` takes them back.
+A message that breaks the protocol is `Rejected`: the coordinator logs it and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from tallystick.core.errors import Rejected
+
+__all__ = ["CONTROL_KEY", "EXCHANGE", "Control", "Kind", "Role", "read_control", "write_control"]
+
+CONTROL_KEY: Final = "iop.control"
+EXCHANGE: Final = "amq.topic"
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+
+
+class Kind(StrEnum):
+    """Every type of control message."""
+
+    INVITE = "INVITE"
+    ENLIST = "ENLIST"
+    DECLINE = "DECLINE"
+    ASSIGN_ROLE = "ASSIGN_ROLE"
+    ACCEPT_ROLE = "ACCEPT_ROLE"
+    START = "START"
+    STATUS_REQUEST = "STATUS_REQUEST"
+    REPORT = "REPORT"
+    CLOCK_SYNCH = "CLOCK_SYNCH"
+    TERMINATE = "TERMINATE"
+
+
+class Role(StrEnum):
+    """The two roles of a test case (IOP-28)."""
+
+    SENDER = "SENDER"
+    RECEIVER = "RECEIVER"
+
+
+_FROM_CLIENTS: Final = {
+    Kind.ENLIST: ("CLIENT_PRIVATE_CONTROL_KEY",),
+    Kind.DECLINE: ("REASON",),
+    Kind.ACCEPT_ROLE: (),
+    Kind.REPORT: ("MESSAGE_COUNT",),
+    Kind.CLOCK_SYNCH: ("T1", "T2", "T3"),
+}
+"""What a client may send, and the header fields it must have besides its name and instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One control message: header fields besides CONTROL_TYPE, the JSON body, the assignment."""
+
+    kind: Kind
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    assignment: str = ""
+
+    @property
+    def client(self) -> str:
+        """The client that sent it."""
+        return str(self.fields.get("CLIENT_NAME", ""))
+
+
+def write_control(control: Control) -> tuple[dict[str, Any], bytes]:
+    """Give the header fields and the body."""
+    headers = {"CONTROL_TYPE": control.kind.value, **control.fields}
+    body = json.dumps(control.body, separators=(",", ":")).encode() if control.body else b""
+    return headers, body
+
+
+def read_control(headers: Mapping[str, Any], body: bytes, assignment: str) -> Control:
+    """Read what a client sent."""
+    kind = headers.get("CONTROL_TYPE", headers.get("CONTROL_TOPIC"))
+    if kind not in _FROM_CLIENTS:
+        raise _rejected(f"a client sent CONTROL_TYPE {kind!r}", "CONTROL_TYPE")
+    for name in ("CLIENT_NAME", "CLIENT_INSTANCE", *_FROM_CLIENTS[Kind(kind)]):
+        if name not in headers:
+            raise _rejected(f"{kind} without {name}", name)
+    count = headers.get("MESSAGE_COUNT", 0)
+    if type(count) is bool or not isinstance(count, int) or not _INT_MIN <= count <= _INT_MAX:
+        raise _rejected("MESSAGE_COUNT is no signed 32-bit integer", "MESSAGE_COUNT")
+    try:
+        content = json.loads(body) if body else {}
+    except ValueError as error:
+        raise _rejected(f"the body of {kind} is no JSON: {error}", "body") from error
+    if not isinstance(content, dict):
+        raise _rejected(f"the body of {kind} is no object", "body")
+    fields = {name: value for name, value in headers.items() if name != "CONTROL_TYPE"}
+    return Control(Kind(kind), fields, content, assignment)
+
+
+def _rejected(why: str, place: str) -> Rejected:
+    return Rejected(why, code="control_message", pointer=f"/{place}")

@@ -1,0 +1,92 @@
+"""A test case instance as a value: who plays which role, with which parameters, over which queues.
+
+`Part` is one ASSIGN_ROLE. `Evidence` is all that the reports and the queues said; a judge is a pure
+function from both to a `Finding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tallystick.core.verdict import Difference, Outcome
+from tallystick.lab.control import Control, Role
+
+__all__ = ["Evidence", "Finding", "Group", "Instance", "Judge", "Part", "QueueSpec"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpec:
+    """A queue the coordinator makes before and deletes after; bound where `exchange` is set."""
+
+    name: str
+    exchange: str = ""
+    key: str = ""
+    durable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One client in one role. `share` is what it receives in a batch, None when that is open."""
+
+    client: str
+    role: Role
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    share: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The last report of each part by its number, what was left on queues, and batches done."""
+
+    reports: Mapping[int, Control]
+    left: int = 0
+    batches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a judge says."""
+
+    outcome: Outcome
+    reason: str = ""
+    differences: tuple[Difference, ...] = ()
+    note: str = ""
+
+
+Judge = Callable[["Instance", Evidence], Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One case: its name is a path and unique in a run."""
+
+    name: str
+    test: str
+    parts: tuple[Part, ...]
+    judge: Judge
+    queues: tuple[QueueSpec, ...] = ()
+    messages: int = 0
+    """Messages of each publisher in a batch."""
+    total: int = 0
+    """Messages all receivers together get in a batch."""
+    batches: int = 1
+    duration: float = 0.0
+    """Seconds to go on with batches; 0 is to count them."""
+    fault: str = ""
+    """Why it cannot be run at all."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Instances that share one named invite. `make` gets (able senders, able receivers)."""
+
+    test: str
+    make: Callable[[Sequence[str], Sequence[str]], Sequence[Instance]]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    everyone: bool = True
+    """Make instances for all clients, able or not (pairs), or for the able ones (circuits)."""

@@ -1,0 +1,77 @@
+"""Bodies made from a seed, their digests, and lists of numbers as runs.
+
+Both ends make the same bytes, so nothing big travels in a report (docs/reference/lab-protocol.md,
+Bodies and Reports).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from tallystick.core.errors import Rejected
+
+__all__ = ["digest_of", "make_block", "make_body", "read_runs", "write_runs"]
+
+_BLOCK: Final = 65521
+_STRIDE: Final = 257
+_MASK: Final = 0x7FFFFFFF
+_LONGEST: Final = 10_000_000
+
+
+@lru_cache(maxsize=64)
+def make_block(seed: int) -> bytes:
+    """Make the bytes that all bodies of a seed are cut from."""
+    state = seed & _MASK
+    made = bytearray(_BLOCK)
+    for at in range(_BLOCK):
+        state = (state * 1103515245 + 12345) & _MASK
+        made[at] = (state >> 16) & 0xFF
+    return bytes(made)
+
+
+def make_body(seed: int, sequence: int, size: int) -> bytes:
+    """Give the body of one message."""
+    block = make_block(seed)
+    first = sequence * _STRIDE % _BLOCK
+    return (block[first:] + block * (size // _BLOCK + 1))[:size]
+
+
+@lru_cache(maxsize=4096)
+def _hash_of(seed: int, sequence: int, size: int) -> bytes:
+    return hashlib.sha256(make_body(seed, sequence, size)).digest()
+
+
+def digest_of(seed: int, size: int, sequences: Iterable[int]) -> str:
+    """Give the digest of these messages in this order."""
+    digest = hashlib.sha256()
+    for sequence in sequences:
+        digest.update(_hash_of(seed, sequence, size))
+    return digest.hexdigest()
+
+
+def write_runs(numbers: Iterable[int]) -> str:
+    """Write numbers, in their order, as runs: `0-3,5`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def read_runs(text: str) -> list[int]:
+    """Read runs back into numbers."""
+    numbers: list[int] = []
+    for run in text.split(",") if text else ():
+        first, _, last = run.partition("-")
+        if not (first.isascii() and first.isdigit() and (not last or last.isdigit())):
+            raise Rejected(f"{run!r} is no run of numbers", code="runs")
+        end = int(last or first)
+        if end < int(first) or len(numbers) + end - int(first) >= _LONGEST:
+            raise Rejected(f"{run!r} is no run of numbers", code="runs")
+        numbers.extend(range(int(first), end + 1))
+    return numbers

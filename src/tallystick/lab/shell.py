@@ -1,0 +1,202 @@
+"""The coordinator's thin shell over pika: it does what `step` says and tells it what happened.
+
+Two connections: one for control messages, one for the queues of the cases, so that a refusal there
+does not end the conversation (IOP-37). Messages to a client's private key are mandatory: when one
+comes back, that client is gone. A connection that breaks is `Lost`, and the run ends with a verdict
+for every case.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Any, Final
+
+import pika  # type: ignore[import-untyped]
+import pika.exceptions  # type: ignore[import-untyped]
+
+from tallystick.core.errors import Rejected, Unavailable
+from tallystick.lab.control import EXCHANGE, Control, read_control, write_control
+from tallystick.lab.coordinator import begin, step
+from tallystick.lab.instance import QueueSpec
+from tallystick.lab.state import (
+    Action,
+    Drain,
+    Drained,
+    Ended,
+    Event,
+    Heard,
+    Lost,
+    Member,
+    Plan,
+    Prepare,
+    Prepared,
+    Say,
+    State,
+    Ticked,
+    Unrouted,
+)  # fmt: skip
+
+__all__ = ["Place", "conduct"]
+
+_TICK: Final = 0.05
+_HEARTBEAT: Final = 30
+_TIMEOUT: Final = 30
+_REFUSED: Final = (
+    pika.exceptions.ChannelClosedByBroker,
+    pika.exceptions.ConnectionClosedByBroker,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the broker is."""
+
+    host: str = "127.0.0.1"
+    port: int = 5672
+    vhost: str = "/"
+    username: str = "guest"
+    password: str = "guest"  # noqa: S105 (the default of every AMQP broker)
+
+    def parameters(self) -> pika.ConnectionParameters:
+        """Give what pika connects with."""
+        return pika.ConnectionParameters(
+            self.host,
+            self.port,
+            self.vhost,
+            pika.PlainCredentials(self.username, self.password),
+            heartbeat=_HEARTBEAT,
+            blocked_connection_timeout=_TIMEOUT,
+            socket_timeout=_TIMEOUT,
+            connection_attempts=1,
+        )
+
+
+def conduct(
+    plan: Plan, place: Place, report: Callable[[State, Action], object]
+) -> Mapping[str, Member]:
+    """Run a plan to its end; every action is also given to `report`. Gives who took part."""
+    try:
+        shell = _Shell(plan, place)
+    except (pika.exceptions.AMQPError, OSError) as error:
+        raise Unavailable(
+            f"there is no broker at {place.host}:{place.port}{place.vhost}: {_words(error)}",
+            code="broker_unreachable",
+            hint="tally broker up rabbitmq",
+        ) from error
+    try:
+        return shell.run(report)
+    finally:
+        shell.close()
+
+
+class _Shell:
+    def __init__(self, plan: Plan, place: Place) -> None:
+        self._plan: Final = plan
+        self._place: Final = place
+        self._events: deque[Event] = deque()
+        self._control = pika.BlockingConnection(place.parameters())
+        self._channel = self._control.channel()
+        self._queues: Any = None
+        self._reply_to = self._channel.queue_declare("", exclusive=True).method.queue
+        self._channel.add_on_return_callback(self._on_return)
+        self._channel.basic_consume(self._reply_to, self._on_message, auto_ack=True)
+
+    def run(self, report: Callable[[State, Action], object]) -> Mapping[str, Member]:
+        """Go on until the plan has ended."""
+        state, actions = begin(self._plan, monotonic())
+        while True:
+            for action in actions:
+                self._safely(partial(self._do, action))
+                report(state, action)
+                if isinstance(action, Ended):
+                    return state.members
+            if not self._events:
+                self._safely(partial(self._control.process_data_events, _TICK))
+                self._events.append(Ticked(monotonic()))
+            state, actions = step(state, self._events.popleft())
+
+    def _safely(self, do: Callable[[], object]) -> None:
+        try:
+            do()
+        except (pika.exceptions.AMQPError, OSError) as error:
+            self._events.appendleft(Lost(monotonic(), _words(error)))
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Say(control, client):
+                self._say(control, client)
+            case Prepare(number, queues):
+                refusal = self._prepare(queues)
+                self._events.append(Prepared(monotonic(), number, refusal))
+            case Drain(number, queues):
+                self._events.append(Drained(monotonic(), number, self._drain(queues)))
+            case _:
+                pass
+
+    def _say(self, control: Control, client: str) -> None:
+        headers, body = write_control(control)
+        properties = pika.BasicProperties(
+            headers=headers, reply_to=self._reply_to, correlation_id=control.assignment
+        )
+        key = f"{self._plan.key}.{client}" if client else self._plan.key
+        self._channel.basic_publish(EXCHANGE, key, body, properties, mandatory=bool(client))
+
+    def _on_message(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
+        try:
+            control = read_control(
+                properties.headers or {}, body, str(properties.correlation_id or "")
+            )
+        except Rejected:
+            return  # of no account: who sent it will be late
+        self._events.append(Heard(monotonic(), control))
+
+    def _on_return(self, _channel: Any, method: Any, _properties: Any, _body: bytes) -> None:
+        client = str(method.routing_key).removeprefix(f"{self._plan.key}.")
+        self._events.append(Unrouted(monotonic(), client))
+
+    def _own_channel(self) -> Any:
+        if self._queues is None or not self._queues.is_open:
+            self._queues = pika.BlockingConnection(self._place.parameters())
+        return self._queues.channel()
+
+    def _prepare(self, queues: tuple[QueueSpec, ...]) -> str:
+        if not queues:
+            return ""
+        try:
+            channel = self._own_channel()
+            for queue in queues:
+                channel.queue_declare(queue.name, durable=queue.durable)
+                if queue.exchange:
+                    channel.queue_bind(queue.name, queue.exchange, queue.key)
+            channel.close()
+        except _REFUSED as error:
+            return f"the broker refused a queue: {error.reply_code} {error.reply_text}"
+        return ""
+
+    def _drain(self, queues: tuple[QueueSpec, ...]) -> int:
+        if not queues:
+            return 0
+        channel = self._own_channel()
+        left = sum(int(channel.queue_delete(queue.name).method.message_count) for queue in queues)
+        channel.close()
+        return left
+
+    def close(self) -> None:
+        """Close what is open."""
+        for connection in (self._queues, self._control):
+            if connection is not None and connection.is_open:
+                try:
+                    connection.close()
+                except pika.exceptions.AMQPError:
+                    continue  # it went while we were closing it, which is what we wanted
+
+
+def _words(error: BaseException) -> str:
+    inner = getattr(error, "exceptions", None) or getattr(error, "args", ())
+    if inner and isinstance(inner[-1], BaseException):
+        return _words(inner[-1])
+    return str(error) or type(error).__name__
