@@ -202,7 +202,7 @@ class Client:
         self.held[request.correlation_id] = role
         try:
             await role.begin()
-        except (Closed, OSError) as error:
+        except Exception as error:  # noqa: BLE001 (whatever it is, it belongs in the report)
             role.failure = error
             await self.report(request, role, final=True)
             return

@@ -51,7 +51,7 @@ class Receiver(Role):
         place = self.parameters["destinations"][asked["destination"]]
         queue = place["queue"]
         if self.get("pattern", "p2p") == "pubsub":
-            made = await link.call(channel.queue_declare, "", exclusive=True, auto_delete=True)
+            made = await link.call(channel.queue_declare, "", exclusive=True)
             queue = made.method.queue
             await link.call(channel.queue_bind, queue, place["exchange"], place["key"])
         if self.get("prefetch_count", 0):

@@ -47,11 +47,20 @@ class Sender(Role):
         for publisher in range(len(self.sent)):
             channel = await link.channel()
             channel.add_on_return_callback(self.on_return)
-            if self.get("transactional", default=False):
+            if self.transactional:
                 await link.call(channel.tx_select)
-            else:
+            elif self.confirms(link):
                 await link.call(channel.confirm_delivery, self.confirmer(publisher))
             self.channels.append(channel)
+
+    def confirms(self, link: Any) -> bool:
+        """Say whether pika lets us ask for confirms: Broker-J has them and does not say so."""
+        return bool(link.connection.publisher_confirms) and not self.transactional
+
+    @property
+    def transactional(self) -> bool:
+        """Whether channels are transactional."""
+        return bool(self.get("transactional", default=False))
 
     def confirmer(self, publisher: int) -> Any:
         """Make what takes confirms, single or for all up to a tag."""
@@ -91,7 +100,7 @@ class Sender(Role):
     async def send(self, publisher: int, first: int, count: int, end: str) -> None:
         """Send one publisher's batch and wait until the broker has it."""
         link, channel = self.links[0], self.channels[publisher]
-        transactional = self.get("transactional", default=False)
+        transactional = self.transactional
         rate, size = self.get("outgoing_rate", 0), self.get("tx_batch_size", 100)
         began = time.monotonic()
         for done, sequence in enumerate(range(first, first + count), start=1):
@@ -130,7 +139,7 @@ class Sender(Role):
         except pika.exceptions.AMQPError:
             self.links[0].check()
             raise
-        if not self.get("transactional", default=False):
+        if self.confirms(self.links[0]):
             self.tags[publisher] += 1
             self.unconfirmed[publisher][self.tags[publisher]] = None
 

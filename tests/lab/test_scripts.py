@@ -1,0 +1,183 @@
+"""The scripts under `interop/`: they need a PATH, return when the work is done, or fail in time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pika  # type: ignore[import-untyped]
+import pytest
+
+from tallystick.lab.clients import Client, Started, end_clients, find_clients, start_client
+from tallystick.lab.shell import Place
+from tallystick.lab.vm_server import Vm, running_vm
+from tests.lab.company import INTEROP, PATIENCE, ROOT
+
+START = INTEROP / "python" / "client" / "start"
+PATH = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+
+
+@pytest.fixture(scope="module")
+def vm() -> Iterator[Vm]:
+    with running_vm() as running:
+        yield running
+
+
+def call(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run with nothing but a PATH (IOP-8)."""
+    return subprocess.run(
+        ["env", "-i", f"PATH={PATH}", *map(str, command)],
+        capture_output=True, text=True, timeout=PATIENCE * 2, check=False,
+    )  # fmt: skip
+
+
+def read_line(line: str) -> Started:
+    name, process, log = line.split()
+    return Started(name, int(process), Path(log))
+
+
+def end(vm: Vm, started: Started) -> None:
+    connection = pika.BlockingConnection(pika.URLParameters(vm.url))
+    properties = pika.BasicProperties(headers={"CONTROL_TYPE": "TERMINATE"})
+    key = f"iop.control.{started.name}"
+    connection.channel().basic_publish("amq.topic", key, b"", properties)
+    connection.close()
+    assert end_clients([started], PATIENCE) == (), "it ends when it is told to"
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_client_is_started_by_any_shell_and_left_running(vm: Vm, shell: str) -> None:
+    """IOP-2, IOP-8, IOP-9, IOP-16, IOP-18, IOP-19, IOP-36: when it returns, the client listens."""
+    if not shutil.which(shell):
+        shell = "sh"
+    done = call(shell, START, "-b", vm.host, "-p", str(vm.port), f"client_name={shell}-it")
+    assert done.returncode == 0, done.stderr
+    started = read_line(done.stdout)
+    assert started.name == f"{shell}-it"
+    os.kill(started.process, 0)
+    connection = pika.BlockingConnection(pika.URLParameters(vm.url))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.basic_publish("amq.topic", f"iop.control.{started.name}", b"", mandatory=True)
+    connection.close()
+    end(vm, started)
+
+
+def test_a_client_that_cannot_connect_is_exit_one() -> None:
+    """IOP-17, IOP-18: a closed port."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        done = call(START, "-p", str(held.getsockname()[1]))
+    assert done.returncode == 1
+    assert "cannot connect" in done.stderr
+    assert not done.stdout
+
+
+def test_a_client_whose_broker_never_answers_is_ended_in_time() -> None:
+    """IOP-17: a port that accepts and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        done = call(START, "-p", str(silent.getsockname()[1]), "start_timeout=1")
+    assert done.returncode == 1
+    assert "was not ready in 1 s" in done.stderr
+
+
+def test_an_option_that_nobody_knows_is_refused() -> None:
+    """IOP-19, IOP-20, IOP-21."""
+    done = call(START, "--nonsense")
+    assert done.returncode == 1
+    assert "--nonsense" in done.stderr
+
+
+def test_startall_starts_every_client_with_the_options_unchanged(tmp_path: Path) -> None:
+    """IOP-3, IOP-23, IOP-24: also options with spaces and equal signs."""
+    home = tmp_path / "interop"
+    for name in ("one", "two"):
+        folder = home / name / "client"
+        folder.mkdir(parents=True)
+        start = folder / "start"
+        start.write_text(f'#!/bin/sh\nprintf "%s|" "$@" >"{tmp_path}/{name}.seen"\n')
+        start.chmod(0o755)
+    (home / "three" / "broker").mkdir(parents=True)
+    shutil.copy(INTEROP / "startall", home / "startall")
+    options = ["-b", "a host", "-p", "1", "-v", "/x y", "note=a = b"]
+    assert call(home / "startall", *options).returncode == 0
+    for name in ("one", "two"):
+        assert (tmp_path / f"{name}.seen").read_text() == "|".join(options) + "|"
+    (home / "one" / "client" / "start").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "two.seen").unlink()
+    assert call(home / "startall", *options).returncode == 1
+    assert (tmp_path / "two.seen").exists(), "one that fails does not keep the others back"
+
+
+def test_testall_invites_runs_and_ends_the_clients(vm: Vm, tmp_path: Path) -> None:
+    """IOP-4, IOP-6, IOP-21, IOP-22, IOP-34: on clients that startall started."""
+    home = tmp_path / "interop"
+    home.mkdir()
+    shutil.copy(INTEROP / "startall", home / "startall")
+    start = home / "python" / "client" / "start"
+    start.parent.mkdir(parents=True)
+    start.write_text(f'#!/bin/sh\nexec "{START}" "$@"\n')
+    start.chmod(0o755)
+    options = ["-b", vm.host, "-p", str(vm.port)]
+    started = call(home / "startall", *options)
+    assert started.returncode == 0, started.stderr
+    report = tmp_path / "lab.xml"
+    done = call(
+        INTEROP / "testall", *options, "P2P_NUM_MESSAGES=3", "--names", "python",
+        "--cases", "TC[12]*", "--junit", report, "--json", "--enlist", "60",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert '"passed": 2' in done.stdout
+    assert "TC2_BasicP2P" in report.read_text()
+    assert end_clients([read_line(started.stdout)], PATIENCE) == (), "the client has ended"
+
+
+def test_testall_without_a_broker_is_exit_one() -> None:
+    """IOP-22: the coordinator cannot connect."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        done = call(INTEROP / "testall", "-p", str(held.getsockname()[1]))
+    assert done.returncode == 1
+    assert "there is no broker at" in done.stderr
+
+
+def test_every_client_says_where_it_runs() -> None:
+    """IOP-1, IOP-3, IOP-16: one that cannot run here is listed, and not started."""
+    found = find_clients(INTEROP)
+    assert "python" in found
+    for client in found.values():
+        assert client.start.with_name("manifest.json").exists()
+        assert os.access(client.start, os.X_OK)
+
+
+def test_a_client_of_another_platform_is_listed_and_not_started(tmp_path: Path) -> None:
+    """IOP-1."""
+    folder = tmp_path / "cobol" / "client"
+    folder.mkdir(parents=True)
+    (folder / "start").write_text("#!/bin/sh\nexit 0\n")
+    (folder / "manifest.json").write_text('{"platforms": ["zos"], "needs": []}')
+    found = find_clients(tmp_path)
+    assert "does not run on" in found["cobol"].missing
+    (folder / "manifest.json").write_text('{"needs": ["no-such-program"]}')
+    assert find_clients(tmp_path)["cobol"].missing == "it needs no-such-program"
+
+
+def test_scripts_are_where_the_specification_puts_them() -> None:
+    """IOP-3, IOP-10, IOP-13, IOP-16, IOP-22, IOP-23."""
+    for script in ("startall", "testall", "rabbitmq/broker/start", "rabbitmq/broker/stop",
+                   "qpid/broker/start", "qpid/broker/stop", "python/client/start"):  # fmt: skip
+        assert os.access(INTEROP / script, os.X_OK), script
+    assert ROOT.joinpath("interop").is_dir()
+
+
+def test_start_client_gives_the_process(vm: Vm) -> None:
+    """IOP-18."""
+    given = {"client_name": "p", "control_timeout": "9"}
+    started = start_client(Client("python", START), Place(vm.host, vm.port), given)
+    assert started.name == "p"
+    assert end_clients([started], patience=0.0) == ("p",), "nobody told it to end"
