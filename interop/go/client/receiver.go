@@ -99,7 +99,7 @@ func (one *consumer) begin(p *parameters, from destination) (err error) {
 	}
 	queue := from.Queue
 	if p.Pattern == "pubsub" {
-		declared, err := one.channel.QueueDeclare("", false, true, true, false, nil)
+		declared, err := one.channel.QueueDeclare("", false, false, true, false, nil)
 		if err != nil {
 			return err
 		}
@@ -294,13 +294,10 @@ func (r *receiver) finish(one *consumer) error {
 	if err := one.settle(); err != nil {
 		return err
 	}
-	if one.queue == "" {
-		return nil
+	if err := one.channel.Qos(0, 0, false); err != nil || one.queue == "" {
+		return err // the answer says that the broker has the acknowledgements
 	}
 	left, err := one.channel.QueueDelete(one.queue, false, false, false)
-	if fault, closed := err.(*amqp.Error); closed && fault.Code == amqp.NotFound {
-		return nil // an auto-delete queue goes with its last consumer
-	}
 	r.left += left
 	return err
 }

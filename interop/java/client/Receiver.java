@@ -91,7 +91,7 @@ final class Receiver extends Played {
       if (p.number("prefetch_count", 0) > 0) channel.basicQos(p.number("prefetch_count", 0));
       String queue = from.get("queue").getAsString();
       if (p.text("pattern", "p2p").equals("pubsub")) {
-        own = channel.queueDeclare("", false, true, true, null).getQueue();
+        own = channel.queueDeclare("", false, true, false, null).getQueue();
         queue = own;
         channel.queueBind(own, from.get("exchange").getAsString(), from.get("key").getAsString());
       }
@@ -140,19 +140,8 @@ final class Receiver extends Played {
       channel.basicCancel(tag);
       ended.await(30, TimeUnit.SECONDS);
       settle();
-      if (own != null) left += deleted();
-    }
-
-    private int deleted() throws IOException {
-      try {
-        return channel.queueDelete(own).getMessageCount();
-      } catch (IOException gone) {
-        if (gone.getCause() instanceof ShutdownSignalException signal
-            && signal.getReason() instanceof AMQP.Channel.Close close && close.getReplyCode() == 404) {
-          return 0; // an auto-delete queue goes with its last consumer
-        }
-        throw gone;
-      }
+      channel.basicQos(0); // the answer says that the broker has the acknowledgements
+      if (own != null) left += channel.queueDelete(own).getMessageCount();
     }
 
     @Override

@@ -310,7 +310,7 @@ class Receiver extends Played implements Role {
       this.watch(one.channel, "channel");
       if (this.p.prefetch_count) await one.channel.prefetch(this.p.prefetch_count);
       if (this.p.pattern === "pubsub") {
-        one.queue = (await one.channel.assertQueue("", { exclusive: true, autoDelete: true, durable: false })).queue;
+        one.queue = (await one.channel.assertQueue("", { exclusive: true, durable: false })).queue;
         await one.channel.bindQueue(one.queue, from.exchange, from.key);
       }
       await one.channel.consume(one.queue || from.queue, (message) => message && void this.take(one, message),
@@ -402,12 +402,12 @@ class Receiver extends Played implements Role {
     if (headers.FINAL === false) return this.report();
     for (const one of this.consumers) {
       try {
-        this.settle(one);
         await one.channel.cancel(one.tag);
         this.settle(one);
+        await one.channel.prefetch(0); // the answer says that the broker has the acknowledgements
         if (one.queue) this.left += (await one.channel.deleteQueue(one.queue)).messageCount;
       } catch (error) {
-        if ((error as { code?: number }).code !== 404) this.fail(error); // an auto-delete queue goes with its consumer
+        this.fail(error);
       }
     }
     const told = this.report();

@@ -10,7 +10,7 @@ use lapin::options::{
     QueueDeclareOptions, QueueDeleteOptions,
 };
 use lapin::types::FieldTable;
-use lapin::{Channel, Connection, ErrorKind};
+use lapin::{Channel, Connection};
 use serde_json::{json, Map, Value};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl Receiver {
         }
         let mut own = None;
         if self.p.text("pattern", "p2p") == "pubsub" {
-            let declare = QueueDeclareOptions { exclusive: true, auto_delete: true, ..Default::default() };
+            let declare = QueueDeclareOptions { exclusive: true, ..Default::default() };
             let queue = channel.queue_declare("".into(), declare, FieldTable::default()).await?.name().clone();
             let bind = QueueBindOptions::default();
             channel.queue_bind(queue.clone(), word("exchange").into(), word("key").into(), bind, FieldTable::default()).await?;
@@ -261,13 +261,10 @@ impl Receiver {
             let mut open = task.await.unwrap_or_default();
             self.settle(&one.channel, &mut open).await?;
         }
+        one.channel.basic_qos(0, BasicQosOptions::default()).await?; // the broker has the acknowledgements then
         if let Some(queue) = &one.own {
-            match one.channel.queue_delete(queue.as_str().into(), QueueDeleteOptions::default()).await {
-                Ok(left) => self.seen.lock().unwrap().left += left,
-                // an auto-delete queue goes with its last consumer
-                Err(error) if matches!(error.kind(), ErrorKind::ProtocolError(told) if told.get_id() == 404) => {}
-                Err(error) => return Err(error),
-            }
+            let left = one.channel.queue_delete(queue.as_str().into(), QueueDeleteOptions::default()).await?;
+            self.seen.lock().unwrap().left += left;
         }
         Ok(())
     }
