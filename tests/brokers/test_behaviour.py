@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic, time
 from typing import Any
 from uuid import uuid4
@@ -52,6 +52,15 @@ BROKERS: dict[str, tuple[str, str, str]] = {
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""
 
 
+LEASES: dict[str, tuple[str, float]] = {
+    "redis": ("retry_after=3", 3.0),
+    "redis-laravel": ("laravel=1&retry_after=3", 3.0),
+    "sqs": ("visibility=3", 3.0),
+    "sqs-fifo": ("fifo=1&visibility=3", 3.0),
+    "servicebus": ("", 10.0),
+}
+"""Where a delivery comes back by a deadline: the options for a short one, and its seconds."""
+
 MANY = {"sqs-fifo": 500}
 """How many a drain takes where 10,000 take minutes: one group gives ten messages at a time."""
 
@@ -65,10 +74,13 @@ class Place:
     crashing: Link
     queue: str
     many: int
+    leased: str
+    lease: float
     stack: ExitStack
 
     def app(self, **settings: Any) -> App:
-        app = App(self.url, **{"queue": self.queue, "backoff": Backoff(), **settings})
+        url = settings.pop("url", self.url)
+        app = App(url, **{"queue": self.queue, "backoff": Backoff(), **settings})
         self.stack.callback(app.close)
         return app
 
@@ -107,9 +119,10 @@ def place(request: pytest.FixtureRequest, broker_url: Callable[[str], str]) -> I
     suffix = ".fifo" if request.param.endswith("fifo") else ""
     queue = f"tally-{uuid4().hex[:12]}{suffix}"
     many = MANY.get(request.param, 10_000)
-    url, crashing = (_with(base, one.format(queue)) for one in (options, crash))
+    short, lease = LEASES.get(request.param, (options, 0.0))
+    url, crashing, leased = (_with(base, one.format(queue)) for one in (options, crash, short))
     with ExitStack() as stack:
-        yield Place(link_to(url), url, link_to(crashing), queue, many, stack)
+        yield Place(link_to(url), url, link_to(crashing), queue, many, leased, lease, stack)
 
 
 def _with(url: str, options: str) -> str:
@@ -178,6 +191,47 @@ def test_a_crash_before_the_ack_brings_the_message_back(place: Place) -> None:
     counts = 1 if transport.capabilities.counts else 0
     assert seen == [({"n": 1}, counts)]
     assert first.frame.body
+
+
+def outlast(place: Place, app: App) -> list[Delivery]:
+    """Have a handler take longer than its lease; give what a rival receives in the meantime."""
+    begun, done = Event(), Event()
+    rival = link_to(place.leased).open()
+    place.stack.callback(rival.close)
+
+    @app.handler(URN)
+    def handle(_: Any) -> None:
+        begun.set()
+        assert done.wait(PATIENCE)
+
+    app.publish(URN, {"n": 1})
+    thread = Thread(target=app.run, kwargs={"limit": 1})
+    thread.start()
+    assert begun.wait(PATIENCE)
+    taken: list[Delivery] = []
+    end = monotonic() + place.lease * 1.3
+    while place.lease and not taken and monotonic() < end:
+        taken = rival.receive(place.queue, 1, 0.2)
+    done.set()
+    thread.join(PATIENCE)
+    if taken:
+        rival.ack(taken)
+    return taken
+
+
+def test_a_handler_may_take_longer_than_its_lease(place: Place) -> None:
+    app = place.app(url=place.leased)
+    assert outlast(place, app) == []
+    assert app.counts() == {"handled": 1}
+    assert not place.lease or place.app().run(idle=QUIET) == {}
+
+
+def test_what_came_of_a_lost_lease_is_not_settled(place: Place) -> None:
+    app = place.app(url=place.leased, max_lease=0)
+    taken = outlast(place, app)
+    assert len(taken) == (1 if place.lease else 0)
+    assert app.counts()["handled"] == (0 if place.lease else 1)
+    assert app.counts().total() == 1
 
 
 def test_poison_is_dead_lettered_and_never_handled(place: Place) -> None:

@@ -7,6 +7,7 @@
     replace   send a frame in place of a delivery: at once where the broker can, else send, then ack
     leave     do not settle it: the broker hands it out again by its own rule
     give_up   leave it to the broker's own dead-letter policy
+    renew     these are still being worked on: begin their time again; gives those that are lost
 
 One thread at a time uses a transport. A call that fails raises `Unavailable` and settles nothing;
 the next call connects again. A delivery of a connection that is gone cannot be settled: the broker
@@ -35,13 +36,15 @@ _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, 
 class Delivery:
     """One frame that was handed out, from which queue, and what the broker knows it by.
 
-    `fault` says why the broker itself cannot count this body; it is poison then.
+    `fault` says why the broker itself cannot count this body; it is poison then. `lease` is how
+    many seconds it has until the broker hands it out again, unless it is renewed; None: no limit.
     """
 
     frame: Frame
     queue: str
     handle: Any = field(default=None, repr=False)
     fault: str = ""
+    lease: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,9 @@ class Transport(Protocol):
 
     def give_up(self, delivery: Delivery, reason: str) -> None:
         """Leave it to the broker's own dead-letter policy."""
+
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Begin the lease of each again; give those whose lease was over and that are lost."""
 
     def close(self) -> None:
         """End the connection; what is unsettled stays with the broker. Safe to repeat."""

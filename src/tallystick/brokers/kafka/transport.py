@@ -184,6 +184,10 @@ class KafkaTransport:
         """Do the same: Kafka has no policy."""
         self._rewind(delivery, _PAUSE)
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a record is ours as long as its partition is."""
+        return []
+
     def close(self) -> None:
         """Leave the groups; what is not committed is handed out again."""
         for reinjector in self._reinjectors.values():

@@ -123,6 +123,10 @@ class MemoryTransport:
         """Put it back: there is no policy here."""
         self.release(delivery)
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a delivery is ours until its connection closes."""
+        return []
+
     def close(self) -> None:
         """Put back what is unsettled, oldest first."""
         with self._space.changed:

@@ -142,6 +142,10 @@ class PulsarTransport:
         """Hand it back: a dead-letter policy belongs to the subscription."""
         self.release(delivery)
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a delivery is ours until its connection ends."""
+        return []
+
     def close(self) -> None:
         """End the client; what is unsettled goes to another consumer."""
         client = self._client

@@ -90,7 +90,9 @@ class ServiceBusTransport:
         with self._talking():
             receiver = self._receiver(queue)
             messages = receiver.receive_messages(limit, max_wait_time=max(timeout, 0.001))
-        return [Delivery(_frame(one), queue, (receiver, one)) for one in messages]
+        return [
+            Delivery(_frame(one), queue, (receiver, one), lease=_lease(one)) for one in messages
+        ]
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Complete; one whose lock is gone comes again, and the others are completed still."""
@@ -122,6 +124,10 @@ class ServiceBusTransport:
         told = reason[:_LONGEST_REASON] or "given up"
         if not self._settle(delivery, "dead_letter_message", reason=told):
             raise lost()
+
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Renew each lock; one whose lock is gone is lost."""
+        return [one for one in deliveries if not self._settle(one, "renew_message_lock")]
 
     def close(self) -> None:
         """End the connections; what is locked stays so until its lock ends."""
@@ -187,6 +193,12 @@ class ServiceBusTransport:
                 part.close()
         with suppress(AzureError, OSError):
             self.close()
+
+
+def _lease(message: Any) -> float | None:
+    """Give the seconds until a lock ends."""
+    until = message.locked_until_utc
+    return None if until is None else max((until - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def _later(frame: Frame, delay: float) -> Frame:
