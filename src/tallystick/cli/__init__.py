@@ -19,6 +19,7 @@ NOUNS: dict[str, str] = {
     "event": "convert CloudEvents between formats, or say where one is wrong",
     "schema": "the git-native registry: check, validate, compat, export, privacy, serve",
     "broker": "start, stop and look at real brokers on this machine",
+    "faults": "break brokers, workers and connections, and count what is lost",
     "run": "handle messages: run the worker of an app, `module:app`",
     "suite": "run the executable contract on any implementation, in any language",
     "standard": "check the suite itself, and keep vendored copies in step",
