@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Final
 
 import msgspec
@@ -21,8 +21,6 @@ __all__ = ["PUBLISHER", "WORKER", "Child"]
 WORKER: Final = (sys.executable, "-m", "tallystick.suites.faults.worker")
 PUBLISHER: Final = (sys.executable, "-m", "tallystick.suites.faults.publisher")
 
-_TICK: Final = 0.005
-_CATCHING: Final = 5.0
 _LEAVING: Final = 40.0
 _MOST_STARTS: Final = 100
 
@@ -35,6 +33,7 @@ class Child:
         self.starts = 0
         self._command: Final = [*command, msgspec.json.encode(task).decode()]
         self._log: Final = task.file(f"{task.name}.log")
+        self._open_before: Counter[str] = Counter()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -49,10 +48,16 @@ class Child:
             raise Unavailable(
                 f"{self.task.name} ends again and again: {self.last_words()}", code="child"
             )
+        self._open_before = self._open()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (our own program)
                 self._command, stdin=subprocess.PIPE, stdout=log, stderr=log
             )
+
+    def has_begun(self) -> bool:
+        """Say whether the process that was started last has come to its work."""
+        file = self.task.file(f"{self.task.name}.starts")
+        return file.exists() and file.stat().st_size >= self.starts
 
     def poll(self) -> int | None:
         """Give its exit code, or nothing while it runs."""
@@ -65,19 +70,13 @@ class Child:
             self.start()
 
     def kill_in_mid_handler(self) -> int:
-        """Kill -9 it while handlers are at work; give how many were."""
-        end = monotonic() + _CATCHING
-        before = read_runs([self.runs])
-        open_before = before["b"] - before["e"]  # those of earlier lives
-        while True:
-            self._signal(signal.SIGSTOP)
-            found = read_runs([self.runs])
-            at_work = (found["b"] - found["e"] - open_before).total()
-            if at_work or monotonic() > end:
-                break
+        """Kill -9 it if handlers are at work; give how many were."""
+        self._signal(signal.SIGSTOP)
+        at_work = (self._open() - self._open_before).total()
+        if at_work:
+            self.kill()
+        else:
             self._signal(signal.SIGCONT)
-            sleep(_TICK)
-        self.kill()
         return at_work
 
     def kill(self) -> None:
@@ -102,6 +101,10 @@ class Child:
         """Give the last line of its log."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1] if lines else "it said nothing"
+
+    def _open(self) -> Counter[str]:
+        found = read_runs([self.runs])
+        return found["b"] - found["e"]
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:

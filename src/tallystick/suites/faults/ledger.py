@@ -126,6 +126,12 @@ class Ledger:
             found = self._store.execute("SELECT coalesce(max(place), 0) FROM effects")
             return int(found.fetchone()[0])
 
+    def count_messages(self) -> int:
+        """Give how many messages have had an effect."""
+        with self._lock:
+            found = self._store.execute("SELECT count(DISTINCT id) FROM effects")
+            return int(found.fetchone()[0])
+
     def effects(self) -> list[tuple[str, int]]:
         """Give every effect: the message's id and number."""
         with self._lock:

@@ -40,9 +40,11 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def begin() -> Task:
-    """Read the task from the command line, and end when standard input does."""
+    """Read the task from the command line, note the start, and end when standard input does."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     task = msgspec.json.decode(sys.argv[1], type=Task)
+    with task.file(f"{task.name}.starts").open("ab") as starts:
+        starts.write(b".")
     Thread(target=_watch, name="watch", daemon=True).start()
     return task
 

@@ -13,11 +13,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import Final
 
 from tallystick.brokers.servers import Running, down, up
 from tallystick.core.errors import Unavailable
@@ -32,10 +32,14 @@ from tallystick.suites.faults.table import Subject
 __all__ = ["Plan", "Run", "run"]
 
 _TICK: Final = 0.05
+_GLANCE: Final = 0.005
 _STOPPED: Final = 3.0
 _HANGING: Final = 3.0
 _QUIET: Final = 1.0
 _UP: Final = 120.0
+_HANDLING: Final = 0.03
+_FEW: Final = 2000
+"""A handler takes 30 ms, and less where there are more messages: faults are to find it at work."""
 _THROUGH_PROXY: Final = ("cut", "hang")
 
 
@@ -51,7 +55,6 @@ class Plan:
     patience: float = 90.0
     options: str | None = None
     worker: tuple[str, ...] = WORKER
-    task: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +113,10 @@ class _Stage:
         plan = self._plan
         faults = list(draw(plan.faults, plan.messages, plan.seed))
         count, last = 0, monotonic()
-        while faults or count < plan.messages or not self._published():
+        while faults or not self._published() or self._ledger.count_messages() < plan.messages:
             self._supervise()
             now = self._ledger.count()
-            if now > count:
+            if now > count or not all(worker.has_begun() for worker in self._workers):
                 count, last = now, monotonic()
                 advance(count)
             if faults and count >= faults[0].after:
@@ -154,7 +157,7 @@ class _Stage:
             seed=plan.seed,
             messages=plan.messages,
             backlog=max(100, plan.messages // 10),
-            **plan.task,
+            handling=min(_HANDLING, _HANDLING * _FEW / plan.messages),
         )
 
     def _url(self) -> str:
@@ -205,10 +208,15 @@ class _Stage:
         return "stopped and continued"
 
     def kill_worker(self) -> str:
-        worker = self._chance.choice(self._workers)
-        at_work = worker.kill_in_mid_handler()
-        worker.start()
-        return f"{worker.task.name} killed with {at_work} messages in handlers"
+        end = monotonic() + self._plan.patience
+        while monotonic() < end:
+            self._supervise()
+            worker = self._chance.choice(self._workers)
+            if at_work := worker.kill_in_mid_handler():
+                worker.start()
+                return f"{worker.task.name} killed with {at_work} messages in handlers"
+            sleep(_GLANCE)
+        raise Unavailable("no worker was ever at work", code="idle", hint=self._last_words())
 
     def cut(self) -> str:
         assert self._proxy is not None
@@ -231,6 +239,9 @@ class _Stage:
             if now != size:
                 size, last = now, monotonic()
             sleep(_TICK)
+
+    def _last_words(self) -> str:
+        return "; ".join(f"{one.task.name}: {one.last_words()}" for one in self._workers)
 
     def _leave(self) -> None:
         for worker in self._workers:
