@@ -5,7 +5,7 @@ What a broker cannot do is data (`Capabilities`), and the law then says what hap
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -47,6 +47,7 @@ BROKERS: dict[str, tuple[str, str, str]] = {
     "pulsar": ("pulsar", "", ""),
     "artemis": ("artemis", "", ""),
     "servicebus": ("servicebus", "", ""),
+    "servicebus-sessions": ("servicebus", "sessions=1", "sessions=1"),
     "rabbitmq-quorum": ("rabbitmq", "queue_type=quorum", "queue_type=quorum"),
 }
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""
@@ -58,11 +59,12 @@ LEASES: dict[str, tuple[str, float]] = {
     "sqs": ("visibility=3", 3.0),
     "sqs-fifo": ("fifo=1&visibility=3", 3.0),
     "servicebus": ("", 10.0),
+    "servicebus-sessions": ("sessions=1", 10.0),
 }
 """Where a delivery comes back by a deadline: the options for a short one, and its seconds."""
 
-MANY = {"sqs-fifo": 500}
-"""How many a drain takes where 10,000 take minutes: one group gives ten messages at a time."""
+MANY = {"sqs-fifo": 500, "servicebus-sessions": 1000}
+"""How many a drain takes where 10,000 take minutes: one group or session, one after the other."""
 
 
 @dataclass
@@ -362,6 +364,37 @@ def test_two_competing_consumers_share_the_work(place: Place) -> None:
     for thread in threads:
         thread.join()
     assert seen == Counter(range(some))
+
+
+def test_messages_of_one_key_are_handled_one_by_one_and_in_order(place: Place) -> None:
+    apps = [place.app(concurrency=4, prefetch=10) for _ in range(2)]
+    seen: defaultdict[str, list[int]] = defaultdict(list)
+    at_work: Counter[str] = Counter()
+    overlapping: set[str] = set()
+
+    def handle(data: Any) -> None:
+        at_work[data["key"]] += 1
+        if at_work[data["key"]] > 1:
+            overlapping.add(data["key"])
+        seen[data["key"]].append(data["n"])
+        at_work[data["key"]] -= 1
+
+    for app in apps:
+        app.handler(URN)(handle)
+    for n in range(20):
+        for key in ("left", "middle", "right"):
+            apps[0].publish(URN, {"key": key, "n": n}, key=key)
+    threads = [Thread(target=app.run, kwargs={"idle": QUIET}) for app in apps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    keyed = place.open().capabilities.keyed
+    assert set(seen) == {"left", "middle", "right"}
+    for numbers in seen.values():
+        first = list(dict.fromkeys(numbers))
+        assert (first if keyed else sorted(first)) == list(range(20))
+    assert not keyed or not overlapping
 
 
 def test_a_dead_letter_goes_back_to_work_without_its_block(place: Place) -> None:

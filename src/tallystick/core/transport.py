@@ -38,6 +38,7 @@ class Delivery:
 
     `fault` says why the broker itself cannot count this body; it is poison then. `lease` is how
     many seconds it has until the broker hands it out again, unless it is renewed; None: no limit.
+    Deliveries of one `group` are in order, and are handled one after the other.
     """
 
     frame: Frame
@@ -45,6 +46,7 @@ class Delivery:
     handle: Any = field(default=None, repr=False)
     fault: str = ""
     lease: float | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +56,9 @@ class Capabilities:
     `delays`: it can hold back what was sent. `headers`: it carries out-of-band headers. `ordered`:
     one consumer gets a queue in the order of sending. `returns`: what brings an unsettled delivery
     back, a `deadline` or the end of the `connection`. `counts`: a delivery that comes back shows it
-    in `attempts`. `warm_up`: seconds until a new consumer may get its first message. `options` go
-    to every projection (`tiers_ms`, `delayed_exchange`).
+    in `attempts`. `keyed`: messages of one key stay in order, whoever competes for them. `warm_up`:
+    seconds until a new consumer may get its first message. `options` go to every projection
+    (`tiers_ms`, `delayed_exchange`).
     """
 
     delays: bool
@@ -63,6 +66,7 @@ class Capabilities:
     ordered: bool
     returns: str
     counts: bool
+    keyed: bool = False
     warm_up: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
 

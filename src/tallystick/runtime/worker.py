@@ -25,6 +25,7 @@ from typing import Final
 from tallystick.core.errors import TallystickError
 from tallystick.core.transport import Delivery, Transport
 from tallystick.runtime.execution import Execution
+from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
 from tallystick.runtime.settlement import Plan
 
@@ -56,6 +57,7 @@ class Worker:
         self._running: dict[int, Delivery] = {}
         self._held: list[tuple[float, int, Plan]] = []
         self._leases: Final = Leases(self._settings.max_lease)
+        self._lanes: Final = Lanes()
         self._order: Final = count()
         self._failures = 0
 
@@ -96,7 +98,8 @@ class Worker:
             for delivery in deliveries:
                 self._leases.begin(delivery, monotonic())
                 self._running[id(delivery)] = delivery
-                self._todo.put(delivery)
+                if self._lanes.enter(delivery):
+                    self._todo.put(delivery)
         self._stop()
 
     def _wait(self, last: float, idle: float | None) -> float:
@@ -124,8 +127,9 @@ class Worker:
 
     def _work(self) -> None:
         while (delivery := self._todo.get()) is not None:
-            if id(delivery) not in self._running:
-                continue  # its lease was lost before a handler was free
+            if id(delivery) not in self._running:  # its lease was lost before a handler was free
+                self._done.put((id(delivery), Plan("leave", delivery, "left")))
+                continue
             try:
                 plan = self._execution.run(delivery)
             except TallystickError as error:
@@ -150,6 +154,8 @@ class Worker:
             while True:
                 if self._running.pop(number, None) is not None:
                     plans.append(plan)
+                if (follower := self._lanes.leave(plan.delivery)) is not None:
+                    self._todo.put(follower)
                 number, plan = self._done.get_nowait()
         except Empty:
             pass
@@ -240,7 +246,7 @@ class Worker:
                     _LOG.warning("queue %s: %s", self._queue, second)
 
     def _stop(self) -> None:
-        waiting = []
+        waiting = self._lanes.clear()
         try:
             while True:
                 delivery = self._todo.get_nowait()

@@ -99,6 +99,7 @@ class KafkaTransport:
             ordered=True,
             returns="connection",
             counts=False,
+            keyed=True,
             warm_up=_JOINING,
             options={"tiers_ms": tiers_ms},
         )
@@ -225,7 +226,8 @@ class KafkaTransport:
         record = {"key": message.key(), "timestamp": message.timestamp()[1]}
         headers = dict(message.headers() or [])
         frame = Frame(message.value() or b"", {"headers": headers, "record": record})
-        return Delivery(frame, queue, (number, partition.epoch, offset))
+        group = "" if record["key"] is None else f"{number}/{record['key']!r}"
+        return Delivery(frame, queue, (number, partition.epoch, offset), group=group)
 
     def _partition(self, delivery: Delivery) -> Partition | None:
         number, epoch, _ = delivery.handle

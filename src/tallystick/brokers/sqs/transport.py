@@ -63,6 +63,7 @@ class SqsTransport:
             ordered=bool(self._fifo),
             returns="deadline",
             counts=True,
+            keyed=bool(self._fifo),
             options={"fifo": True, "group": address.options.get("group_id", "")}
             if self._fifo
             else {},
@@ -254,7 +255,8 @@ def _delivery(queue: str, message: dict[str, Any], lease: float) -> Delivery:
         "attributes": message.get("Attributes", {}),
     }
     frame = Frame(message["Body"].encode(), sections)
-    return Delivery(frame, queue, message["ReceiptHandle"], lease=lease)
+    group = sections["attributes"].get("MessageGroupId", "")
+    return Delivery(frame, queue, message["ReceiptHandle"], lease=lease, group=group)
 
 
 def _batches(entries: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -36,7 +36,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
         Subject("sqs", "visibility=10&timeout=10"),
         Subject("pulsar", "timeout=15", proxied=False),
         Subject("artemis", "timeout=10"),
-        Subject("servicebus", "timeout=10", durable=False),
+        Subject("servicebus", "timeout=10"),
     )
 }
 
