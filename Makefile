@@ -9,7 +9,7 @@ EXTRAS := --extra schemas --extra server --extra events --extra redis --extra ra
           --extra kafka --extra pulsar --extra artemis --extra servicebus --extra postgresql \
           --extra telemetry --extra capture --extra lab --extra pipeline
 
-.PHONY: prove test check lint types layers unit impostors fuzz bench lab clean setup
+.PHONY: prove test check lint types layers unit impostors fuzz bench lab soak clean setup
 
 REGISTRY := examples/registry
 
@@ -69,6 +69,10 @@ lab: setup
 	$(BIN)/tally lab clock broker --broker rabbitmq
 	$(BIN)/tally lab clock broker --broker qpid
 	$(BIN)/tally report build $(LAB)/*.jsonl -o $(LAB)/report.html
+
+soak: setup
+	mkdir -p build
+	$(BIN)/tally faults run all --messages 20000 --kill-broker 3 --kill-worker 3 --journal build/soak.jsonl
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

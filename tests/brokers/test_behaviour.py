@@ -5,11 +5,11 @@ What a broker cannot do is data (`Capabilities`), and the law then says what hap
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic, time
 from typing import Any
 from uuid import uuid4
@@ -47,13 +47,24 @@ BROKERS: dict[str, tuple[str, str, str]] = {
     "pulsar": ("pulsar", "", ""),
     "artemis": ("artemis", "", ""),
     "servicebus": ("servicebus", "", ""),
+    "servicebus-sessions": ("servicebus", "sessions=1", "sessions=1"),
     "rabbitmq-quorum": ("rabbitmq", "queue_type=quorum", "queue_type=quorum"),
 }
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""
 
 
-MANY = {"sqs-fifo": 500}
-"""How many a drain takes where 10,000 take minutes: one group gives ten messages at a time."""
+LEASES: dict[str, tuple[str, float]] = {
+    "redis": ("retry_after=3", 3.0),
+    "redis-laravel": ("laravel=1&retry_after=3", 3.0),
+    "sqs": ("visibility=3", 3.0),
+    "sqs-fifo": ("fifo=1&visibility=3", 3.0),
+    "servicebus": ("", 10.0),
+    "servicebus-sessions": ("sessions=1", 10.0),
+}
+"""Where a delivery comes back by a deadline: the options for a short one, and its seconds."""
+
+MANY = {"sqs-fifo": 500, "servicebus-sessions": 1000}
+"""How many a drain takes where 10,000 take minutes: one group or session, one after the other."""
 
 
 @dataclass
@@ -65,10 +76,13 @@ class Place:
     crashing: Link
     queue: str
     many: int
+    leased: str
+    lease: float
     stack: ExitStack
 
     def app(self, **settings: Any) -> App:
-        app = App(self.url, **{"queue": self.queue, "backoff": Backoff(), **settings})
+        url = settings.pop("url", self.url)
+        app = App(url, **{"queue": self.queue, "backoff": Backoff(), **settings})
         self.stack.callback(app.close)
         return app
 
@@ -107,9 +121,10 @@ def place(request: pytest.FixtureRequest, broker_url: Callable[[str], str]) -> I
     suffix = ".fifo" if request.param.endswith("fifo") else ""
     queue = f"tally-{uuid4().hex[:12]}{suffix}"
     many = MANY.get(request.param, 10_000)
-    url, crashing = (_with(base, one.format(queue)) for one in (options, crash))
+    short, lease = LEASES.get(request.param, (options, 0.0))
+    url, crashing, leased = (_with(base, one.format(queue)) for one in (options, crash, short))
     with ExitStack() as stack:
-        yield Place(link_to(url), url, link_to(crashing), queue, many, stack)
+        yield Place(link_to(url), url, link_to(crashing), queue, many, leased, lease, stack)
 
 
 def _with(url: str, options: str) -> str:
@@ -178,6 +193,47 @@ def test_a_crash_before_the_ack_brings_the_message_back(place: Place) -> None:
     counts = 1 if transport.capabilities.counts else 0
     assert seen == [({"n": 1}, counts)]
     assert first.frame.body
+
+
+def outlast(place: Place, app: App) -> list[Delivery]:
+    """Have a handler take longer than its lease; give what a rival receives in the meantime."""
+    begun, done = Event(), Event()
+    rival = link_to(place.leased).open()
+    place.stack.callback(rival.close)
+
+    @app.handler(URN)
+    def handle(_: Any) -> None:
+        begun.set()
+        assert done.wait(PATIENCE)
+
+    app.publish(URN, {"n": 1})
+    thread = Thread(target=app.run, kwargs={"limit": 1})
+    thread.start()
+    assert begun.wait(PATIENCE)
+    taken: list[Delivery] = []
+    end = monotonic() + place.lease * 1.3
+    while place.lease and not taken and monotonic() < end:
+        taken = rival.receive(place.queue, 1, 0.2)
+    done.set()
+    thread.join(PATIENCE)
+    if taken:
+        rival.ack(taken)
+    return taken
+
+
+def test_a_handler_may_take_longer_than_its_lease(place: Place) -> None:
+    app = place.app(url=place.leased)
+    assert outlast(place, app) == []
+    assert app.counts() == {"handled": 1}
+    assert not place.lease or place.app().run(idle=QUIET) == {}
+
+
+def test_what_came_of_a_lost_lease_is_not_settled(place: Place) -> None:
+    app = place.app(url=place.leased, max_lease=0)
+    taken = outlast(place, app)
+    assert len(taken) == (1 if place.lease else 0)
+    assert app.counts()["handled"] == (0 if place.lease else 1)
+    assert app.counts().total() == 1
 
 
 def test_poison_is_dead_lettered_and_never_handled(place: Place) -> None:
@@ -308,6 +364,37 @@ def test_two_competing_consumers_share_the_work(place: Place) -> None:
     for thread in threads:
         thread.join()
     assert seen == Counter(range(some))
+
+
+def test_messages_of_one_key_are_handled_one_by_one_and_in_order(place: Place) -> None:
+    apps = [place.app(concurrency=4, prefetch=10) for _ in range(2)]
+    seen: defaultdict[str, list[int]] = defaultdict(list)
+    at_work: Counter[str] = Counter()
+    overlapping: set[str] = set()
+
+    def handle(data: Any) -> None:
+        at_work[data["key"]] += 1
+        if at_work[data["key"]] > 1:
+            overlapping.add(data["key"])
+        seen[data["key"]].append(data["n"])
+        at_work[data["key"]] -= 1
+
+    for app in apps:
+        app.handler(URN)(handle)
+    for n in range(20):
+        for key in ("left", "middle", "right"):
+            apps[0].publish(URN, {"key": key, "n": n}, key=key)
+    threads = [Thread(target=app.run, kwargs={"idle": QUIET}) for app in apps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    keyed = place.open().capabilities.keyed
+    assert set(seen) == {"left", "middle", "right"}
+    for numbers in seen.values():
+        first = list(dict.fromkeys(numbers))
+        assert (first if keyed else sorted(first)) == list(range(20))
+    assert not keyed or not overlapping
 
 
 def test_a_dead_letter_goes_back_to_work_without_its_block(place: Place) -> None:

@@ -185,11 +185,23 @@ def test_a_session_is_freed_uncounted_and_expires_counted(space: Space, clock: C
         queue.lock(held, sessions.until("A"))
         assert held.count == expected
         if freed:
-            sessions.free("A")
+            sessions.free("A", "holder")
         else:
             clock.now += 10
             assert sessions.expire() == ["holder"]
             queue.tick()
+
+
+def test_a_link_that_lost_its_session_frees_nobody_elses(space: Space, clock: Clock) -> None:
+    queue = space.find("q")
+    sessions = space.sessions_of(queue)
+    queue.add(message("a", "A"))
+    assert sessions.accept("A", "first") == "A"
+    clock.now += 10
+    assert sessions.expire() == ["first"]
+    assert sessions.accept("A", "second") == "A"
+    sessions.free("A", "first")
+    assert sessions.held == ("A",)
 
 
 def test_a_topic_is_its_subscriptions(space: Space) -> None:

@@ -124,7 +124,7 @@ def test_a_broker_that_comes_back_is_found_again(tmp_path: Path, queue: str) -> 
         second = servers.up("servicebus", home=tmp_path)
         assert second.url == first.url
         transport.send(queue, [Frame(b"c")])
-        assert take(transport, queue).frame.body == b"c"  # the emulator keeps nothing
+        assert [take(transport, queue).frame.body for _ in "ac"] == [b"a", b"c"]
         transport.close()
     gc.collect()
 

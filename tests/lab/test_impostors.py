@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.impostors.patches import Patches, find, rewrite
-from tests.impostors.rows import read_rows
 
 from tallystick.core.journal import Head, Journal, Record
 from tallystick.core.verdict import Outcome, Verdict
@@ -28,6 +26,8 @@ from tallystick.lab import (
 )
 from tallystick.lab.probe_vm import Fault
 from tallystick.report import diff, page
+from tests.impostors.patches import Patches, find, rewrite
+from tests.impostors.rows import read_rows
 
 ROWS = list(read_rows((Path(__file__).parent / "impostors.txt").read_text("utf-8")))
 SAMPLE = combinations.all_combinations()[::37]

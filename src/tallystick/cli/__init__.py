@@ -20,6 +20,7 @@ NOUNS: dict[str, str] = {
     "schema": "the git-native registry: check, validate, compat, export, privacy, serve",
     "broker": "start, stop and look at real brokers on this machine",
     "outbox": "publish what your transactions have committed, and look at what waits",
+    "faults": "break brokers, workers and connections, and count what is lost",
     "run": "handle messages: run the worker of an app, `module:app`",
     "capture": "tap a queue and keep what is there, without consuming it",
     "replay": "send captured messages to a queue, byte for byte",

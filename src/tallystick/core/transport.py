@@ -7,6 +7,7 @@
     replace   send a frame in place of a delivery: at once where the broker can, else send, then ack
     leave     do not settle it: the broker hands it out again by its own rule
     give_up   leave it to the broker's own dead-letter policy
+    renew     these are still being worked on: begin their time again; gives those that are lost
 
 One thread at a time uses a transport. A call that fails raises `Unavailable` and settles nothing;
 the next call connects again. A delivery of a connection that is gone cannot be settled: the broker
@@ -35,13 +36,17 @@ _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, 
 class Delivery:
     """One frame that was handed out, from which queue, and what the broker knows it by.
 
-    `fault` says why the broker itself cannot count this body; it is poison then.
+    `fault` says why the broker itself cannot count this body; it is poison then. `lease` is how
+    many seconds it has until the broker hands it out again, unless it is renewed; None: no limit.
+    Deliveries of one `group` are in order, and are handled one after the other.
     """
 
     frame: Frame
     queue: str
     handle: Any = field(default=None, repr=False)
     fault: str = ""
+    lease: float | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +56,10 @@ class Capabilities:
     `delays`: it can hold back what was sent. `headers`: it carries out-of-band headers. `ordered`:
     one consumer gets a queue in the order of sending. `returns`: what brings an unsettled delivery
     back, a `deadline` or the end of the `connection`. `counts`: a delivery that comes back shows it
-    in `attempts`. `warm_up`: seconds until a new consumer may get its first message. `log`: what is
-    released is handed out again with all that follows it, settled or not. `options` go to every
-    projection (`tiers_ms`, `delayed_exchange`).
+    in `attempts`. `keyed`: messages of one key stay in order, whoever competes for them. `warm_up`:
+    seconds until a new consumer may get its first message. `log`: what is released is handed out
+    again with all that follows it, settled or not. `options` go to every projection (`tiers_ms`,
+    `delayed_exchange`).
     """
 
     delays: bool
@@ -61,6 +67,7 @@ class Capabilities:
     ordered: bool
     returns: str
     counts: bool
+    keyed: bool = False
     warm_up: float = 0.0
     log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -96,6 +103,9 @@ class Transport(Protocol):
 
     def give_up(self, delivery: Delivery, reason: str) -> None:
         """Leave it to the broker's own dead-letter policy."""
+
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Begin the lease of each again; give those whose lease was over and that are lost."""
 
     def close(self) -> None:
         """End the connection; what is unsettled stays with the broker. Safe to repeat."""

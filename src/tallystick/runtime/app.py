@@ -127,11 +127,15 @@ class App:
         key: str | bytes | None = None,
         group: str = "",
     ) -> str:
-        """Publish one message and give its id; it is the broker's when this returns."""
+        """Publish one message and give its id; it is the broker's when this returns.
+
+        Messages of one `key` stay in order where the broker has keys, groups or sessions; `group`
+        is the same under the name that ordered queues give it.
+        """
         queue = queue or self.settings.queue
         options: dict[str, Any] = {"headers": headers or {}, "key": key}
-        if group:
-            options["group"] = group
+        if group or isinstance(key, str):
+            options["group"] = group or key
         if delay is not None:
             options |= {"delay": delay, "now": self._clock()}
         return self._publish(queue, [(urn, data)], options, trace_id)[0]

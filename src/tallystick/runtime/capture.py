@@ -77,6 +77,10 @@ class Captured:
         self._inside.replace(delivery, queue, frame)
         self._sink.record("sent", self._broker, queue, began, [frame])
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Keep them for longer; give those that are lost."""
+        return self._inside.renew(deliveries)
+
     def leave(self, delivery: Delivery) -> None:
         """Leave it unsettled."""
         self._inside.leave(delivery)

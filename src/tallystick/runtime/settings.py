@@ -24,6 +24,7 @@ class Settings:
     `prefetch` is how many messages a worker holds beyond those in handlers; `release_delay` is the
     wait before a message with an unknown URN is handed out again (strategy `release`). `validate`
     is `publish`, `handle`, both or neither; both when there is a catalog and nothing is said.
+    `max_lease` is how long a worker may keep a message by renewing its lease; 0 renews nothing.
     """
 
     queue: str = DEFAULT_QUEUE
@@ -39,12 +40,13 @@ class Settings:
     shutdown_timeout: float = 30.0
     validate: str | None = None
     on_unknown_schema: str = "allow"
+    max_lease: float = 3600.0
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "max_attempts"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}, not 1 or more", code="setting")
-        for name in ("prefetch", "release_delay", "shutdown_timeout"):
+        for name in ("prefetch", "release_delay", "shutdown_timeout", "max_lease"):
             if not isfinite(getattr(self, name)) or getattr(self, name) < 0:
                 raise UsageError(f"{name} is {getattr(self, name)}, below 0", code="setting")
         if self.on_unknown_urn not in STRATEGIES:

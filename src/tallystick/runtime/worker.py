@@ -2,8 +2,9 @@
 
 One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
 handlers. A message is settled after its outcome is known, and in no other case; a settlement that
-fails leaves the message to the broker. When the broker is away the worker waits, longer and longer,
-and connects again.
+fails leaves the message to the broker. Where a delivery comes back by a deadline its lease is
+renewed while it is here, and what came of one whose lease is lost is not settled. When the broker
+is away the worker waits, longer and longer, and connects again.
 
 Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
 until the timeout, and is then handed back as well.
@@ -13,8 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
-from heapq import heappop, heappush
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -25,6 +26,8 @@ from typing import Final
 from tallystick.core.errors import TallystickError
 from tallystick.core.transport import Delivery, Transport
 from tallystick.runtime.execution import Execution
+from tallystick.runtime.lanes import Lanes
+from tallystick.runtime.leases import Leases
 from tallystick.runtime.settlement import Plan
 
 __all__ = ["Worker"]
@@ -56,6 +59,8 @@ class Worker:
         self._done: Final[SimpleQueue[tuple[int, Plan]]] = SimpleQueue()
         self._running: dict[int, Delivery] = {}
         self._held: list[tuple[float, int, Plan]] = []
+        self._leases: Final = Leases(self._settings.max_lease)
+        self._lanes: Final = Lanes()
         self._order: Final = count()
         self._failures = 0
 
@@ -82,6 +87,7 @@ class Worker:
         taken, last = 0, monotonic() + self._transport.capabilities.warm_up
         most = self._settings.concurrency + self._settings.prefetch
         while not self._stopping.is_set():
+            self._renew()
             self._settle(self._collect(0))
             room = min(most - len(self._running), _MOST_HELD - len(self._held))
             if limit is not None:
@@ -98,8 +104,10 @@ class Worker:
             elif idle is not None and monotonic() - last >= idle:
                 return
             for delivery in deliveries:
+                self._leases.begin(delivery, monotonic())
                 self._running[id(delivery)] = delivery
-                self._todo.put(delivery)
+                if self._lanes.enter(delivery):
+                    self._todo.put(delivery)
         self._stop()
 
     def _wait(self, last: float, idle: float | None) -> float:
@@ -131,6 +139,9 @@ class Worker:
 
     def _work(self) -> None:
         while (delivery := self._todo.get()) is not None:
+            if id(delivery) not in self._running:  # its lease was lost before a handler was free
+                self._done.put((id(delivery), Plan("leave", delivery, "left")))
+                continue
             try:
                 plan = self._execution.run(delivery)
             except TallystickError as error:
@@ -157,6 +168,8 @@ class Worker:
             while True:
                 if self._running.pop(number, None) is not None:
                     plans.append(plan)
+                if (follower := self._lanes.leave(plan.delivery)) is not None:
+                    self._todo.put(follower)
                 number, plan = self._done.get_nowait()
         except Empty:
             pass
@@ -171,6 +184,11 @@ class Worker:
         return ready
 
     def _settle(self, plans: list[Plan]) -> None:
+        now = monotonic()
+        late = [plan for plan in plans if not self._leases.end(plan.delivery, now)]
+        if late:
+            self._forget([plan.delivery for plan in late])
+            plans = [plan for plan in plans if plan not in late]
         acks = [plan for plan in plans if plan.move == "ack"]
         if acks:
             self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
@@ -187,6 +205,33 @@ class Worker:
             "leave": lambda: transport.leave(delivery),
             "give_up": lambda: transport.give_up(delivery, plan.note),
         }[plan.move]
+
+    def _renew(self) -> None:
+        """Ask for more time for what is here; forget what the broker has taken back."""
+        now = monotonic()
+        due = self._leases.due(now)
+        if not due:
+            return
+        try:
+            gone = self._transport.renew(due)
+        except TallystickError as error:
+            _LOG.warning("queue %s: %d leases not renewed: %s", self._queue, len(due), error)
+            return
+        self._leases.renewed(due, now)
+        if gone:
+            self._forget(gone)
+
+    def _forget(self, gone: Sequence[Delivery]) -> None:
+        """Settle nothing of these: the broker hands them out again."""
+        text = "queue %s: the leases of %d messages are lost; the broker hands them out again"
+        _LOG.warning(text, self._queue, len(gone))
+        self.counts["lost"] += len(gone)
+        numbers = {id(one) for one in gone}
+        self._held = [one for one in self._held if id(one[2].delivery) not in numbers]
+        heapify(self._held)
+        for one in gone:
+            self._leases.end(one, 0)
+            self._running.pop(id(one), None)
 
     def _perform(self, plans: list[Plan], move: Callable[[], None]) -> None:
         try:
@@ -225,7 +270,7 @@ class Worker:
                     _LOG.warning("queue %s: %s", self._queue, second)
 
     def _stop(self) -> None:
-        waiting = []
+        waiting = self._lanes.clear()
         try:
             while True:
                 delivery = self._todo.get_nowait()
@@ -234,10 +279,11 @@ class Worker:
         except Empty:
             pass
         for delivery in waiting:
-            del self._running[id(delivery)]
+            self._running.pop(id(delivery), None)
         self._hand_back(waiting)
         end = monotonic() + self._settings.shutdown_timeout
         while self._running and (left := end - monotonic()) > 0:
+            self._renew()
             self._settle(self._collect(min(left, _IDLE)))
         self._settle(self._collect(0))
         held = [plan for _, _, plan in self._held]

@@ -130,6 +130,10 @@ class ArtemisTransport:
         with self._talking() as proton:
             self._settle([delivery], proton.Delivery.REJECTED)
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a delivery is ours until its link ends."""
+        return []
+
     def close(self) -> None:
         """End the connection; the broker hands out again what is unsettled."""
         connection, self._connection = self._connection, None

@@ -101,6 +101,7 @@ class KafkaTransport:
             ordered=True,
             returns="connection",
             counts=False,
+            keyed=True,
             warm_up=_JOINING,
             log=True,
             options={"tiers_ms": tiers_ms},
@@ -187,6 +188,10 @@ class KafkaTransport:
         """Do the same: Kafka has no policy."""
         self._rewind(delivery, _PAUSE)
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a record is ours as long as its partition is."""
+        return []
+
     def close(self) -> None:
         """Leave the groups; what is not committed is handed out again."""
         for reinjector in self._reinjectors.values():
@@ -233,7 +238,10 @@ class KafkaTransport:
         number, offset = message.partition(), message.offset()
         partition = reader.partitions.setdefault(number, Partition())
         partition.hand_out(offset)
-        return Delivery(read_frame(message), queue, (number, partition.epoch, offset))
+        frame = read_frame(message)
+        key = message.key()
+        group = "" if key is None else f"{number}/{key!r}"
+        return Delivery(frame, queue, (number, partition.epoch, offset), group=group)
 
     def _partition(self, delivery: Delivery) -> Partition | None:
         number, epoch, _ = delivery.handle

@@ -132,6 +132,10 @@ class MemoryTransport:
         with self._space.changed:
             return self._space.waiting(queue)
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a delivery is ours until its connection closes."""
+        return []
+
     def close(self) -> None:
         """Put back what is unsettled, oldest first."""
         with self._space.changed:

@@ -1,7 +1,8 @@
 """Pulsar 4.0.8 standalone: broker, bookie and metadata in one small JVM (brokers sheet, 7).
 
 `listeningInterface=lo` keeps the bookie off the network. The journal is not synced to the disk:
-what was confirmed survives the end of the process, not a power loss.
+what was confirmed survives the end of the process, not a power loss. What was acknowledged is
+written 20 times a second instead of once in ten: a crash brings back less of it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _SETTINGS: Final = {
     "webSocketServiceEnabled": "false",
     "delayedDeliveryTickTimeMillis": "100",
     "brokerDeleteInactiveTopicsEnabled": "false",
+    "managedLedgerDefaultMarkDeleteRateLimit": "20",
     "journalMaxSizeMB": "32",
     "journalPreAllocSizeMB": "4",
     "journalSyncData": "false",

@@ -7,7 +7,8 @@ URL: `pulsar://[:token@]host[:port]`, `pulsar+ssl://` for TLS, with the options
     timeout=30                seconds any single call may take
 
 A topic keeps messages for the subscriptions that exist: `ensure` makes ours before anything is
-sent. A token may stand in the place of the password.
+sent. A broker that has just come back refuses producers and consumers for a while: we ask again
+until the timeout. A token may stand in the place of the password.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.pulsar.binding import BINDING
@@ -39,6 +41,14 @@ __all__ = ["PulsarTransport", "connect"]
 
 _OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout")
 _AT_ONCE_MS: Final = 1
+_PAUSE: Final = 0.2
+_TRIES: Final = 3
+_FINAL: Final = (
+    "AuthenticationError", "AuthorizationError", "InvalidTopicName", "InvalidUrl",
+    "InvalidConfiguration", "IncompatibleSchema", "AlreadyClosed", "TopicTerminated",
+    "UnsupportedVersionError",
+)  # fmt: skip
+"""What asking again does not change; a broker that has just come back refuses for other reasons."""
 
 
 class PulsarTransport:
@@ -133,12 +143,15 @@ class PulsarTransport:
         """Hand it back: a dead-letter policy belongs to the subscription."""
         self.release(delivery)
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a delivery is ours until its connection ends."""
+        return []
+
     def close(self) -> None:
         """End the client; what is unsettled goes to another consumer."""
-        if self._client is not None:
-            self._producers.clear()
-            self._consumers.clear()
-            client, self._client = self._client, None
+        client = self._client
+        self._drop()
+        if client is not None:
             client.close()
 
     def tap(self, watch: Watch) -> Tap:
@@ -149,6 +162,12 @@ class PulsarTransport:
             place = getattr(pulsar.MessageId, watch.start)
             reader = self._client.create_reader(self._topic(watch.queue), place)
         return PulsarTap(reader, _frame, self._talking)
+
+    def _drop(self) -> None:
+        """Forget a client that has ended, so that the next call begins with another."""
+        self._producers.clear()
+        self._consumers.clear()
+        self._client = None
 
     def _is_mine(self, delivery: Delivery) -> bool:
         return self._consumers.get(delivery.queue) is delivery.handle[0]
@@ -161,7 +180,8 @@ class PulsarTransport:
 
     def _producer(self, queue: str) -> Any:
         if queue not in self._producers:
-            self._producers[queue] = self._client.create_producer(
+            self._producers[queue] = self._insist(
+                self._client.create_producer,
                 self._topic(queue),
                 block_if_queue_full=True,
                 batching_enabled=True,
@@ -174,13 +194,27 @@ class PulsarTransport:
         import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
 
         group = self._address.options.get("subscription")
-        return self._client.subscribe(
+        return self._insist(
+            self._client.subscribe,
             self._topic(queue),
             group or name(BINDING.names, "subscription", queue),
             consumer_type=pulsar.ConsumerType.Shared,
             initial_position=pulsar.InitialPosition.Earliest,
             negative_ack_redelivery_delay_ms=self._nack_ms,
         )
+
+    def _insist(self, ask: Callable[..., Any], *words: Any, **settings: Any) -> Any:
+        """Ask until it is done, or refused for good, or the time is over."""
+        import pulsar  # noqa: PLC0415
+
+        end = monotonic() + self._timeout
+        while True:
+            try:
+                return ask(*words, **settings)
+            except pulsar.PulsarException as error:
+                if type(error).__name__ in _FINAL or monotonic() + _PAUSE >= end:
+                    raise
+            sleep(_PAUSE)
 
     @contextmanager
     def _talking(self) -> Iterator[Any]:
@@ -191,6 +225,8 @@ class PulsarTransport:
                 self._client = self._open()
             yield pulsar
         except (pulsar.PulsarException, OSError) as error:
+            if isinstance(error, pulsar.AlreadyClosed):
+                self._drop()
             raise unreachable(self._address, error) from error
 
 
@@ -222,7 +258,7 @@ def connect(address: Address) -> Callable[[], PulsarTransport]:
         return pulsar.Client(
             f"{address.scheme}://{host}",
             authentication=token,
-            operation_timeout_seconds=max(int(timeout), 1),
+            operation_timeout_seconds=max(int(timeout / _TRIES), 1),
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
         )
 

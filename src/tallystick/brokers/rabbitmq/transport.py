@@ -103,6 +103,10 @@ class RabbitTransport:
     def give_up(self, delivery: Delivery, reason: str) -> None:
         """Do nothing: no policy is assumed."""
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
+        """Do nothing: a delivery is ours until its connection ends."""
+        return []
+
     def close(self) -> None:
         """End the connection; the broker puts back what is unsettled."""
         if self._connection is not None:

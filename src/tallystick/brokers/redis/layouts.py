@@ -56,6 +56,9 @@ class Layout(Protocol):
     def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
         """End reservations; raise when some had expired."""
 
+    def renew(self, client: Any, deliveries: Sequence[Delivery], now: float) -> list[Delivery]:
+        """Begin reservations again; give those that have expired."""
+
     def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:
         """Hand the element out again, as it is."""
 
@@ -67,6 +70,17 @@ class Layout(Protocol):
 
 def _evaluate(client: Any, script: str, keys: Sequence[str], *arguments: Any) -> Any:
     return client.register_script(script)(keys=keys, args=arguments)
+
+
+def _renew(
+    client: Any, key: str, deliveries: Sequence[Delivery], deadline: float
+) -> list[Delivery]:
+    gone: list[Delivery] = []
+    for start in range(0, len(deliveries), _BATCH):
+        batch = deliveries[start : start + _BATCH]
+        members = [one.handle.member for one in batch]
+        gone += [batch[n] for n in _evaluate(client, scripts.RENEW, [key], deadline, *members)]
+    return gone
 
 
 class LegacyLayout:
@@ -95,7 +109,12 @@ class LegacyLayout:
             floor(now), self._most, deadline, *tokens,
         )  # fmt: skip
         return [
-            Delivery(read_element(element), queue, Reserved(token + b":" + element))
+            Delivery(
+                read_element(element),
+                queue,
+                Reserved(token + b":" + element),
+                lease=self._retry_after,
+            )
             for token, element in zip(tokens, taken, strict=False)
         ]
 
@@ -120,6 +139,13 @@ class LegacyLayout:
                 expired += _evaluate(client, scripts.LEGACY_ACK, keys, *batch)
         if expired:
             raise lost()
+
+    def renew(self, client: Any, deliveries: Sequence[Delivery], now: float) -> list[Delivery]:
+        """Begin reservations of one queue again; those that have expired are not touched."""
+        if self._retry_after is None:
+            return []
+        key = self._keys(deliveries[0].queue)[2]
+        return _renew(client, key, deliveries, floor(now) + self._retry_after)
 
     def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:  # noqa: ARG002
         """Put the element back in front; this layout cannot wait."""
@@ -184,7 +210,13 @@ class LaravelLayout:
             client, scripts.LARAVEL_RESERVE, self._keys(queue), *self._due(now), limit, deadline
         )
         return [
-            Delivery(Frame(body), queue, Reserved(member), "" if counted else _UNCOUNTED)
+            Delivery(
+                Frame(body),
+                queue,
+                Reserved(member),
+                "" if counted else _UNCOUNTED,
+                self._retry_after,
+            )
             for body, member, counted in taken
         ]
 
@@ -208,6 +240,13 @@ class LaravelLayout:
             removed = sum(batch.execute())
         if removed < len(deliveries):
             raise lost()
+
+    def renew(self, client: Any, deliveries: Sequence[Delivery], now: float) -> list[Delivery]:
+        """Begin reservations of one queue again; those that have expired are not touched."""
+        if self._retry_after is None:
+            return []
+        key = self._key("reserved", deliveries[0].queue)
+        return _renew(client, key, deliveries, floor(now) + self._retry_after)
 
     def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:
         """Put the body back in front, or among those that wait."""

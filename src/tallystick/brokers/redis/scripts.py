@@ -10,7 +10,7 @@ from typing import Final
 
 __all__ = [
     "LARAVEL_MIGRATE", "LARAVEL_RESERVE", "LARAVEL_SETTLE", "LEGACY_ACK", "LEGACY_REPLACE",
-    "LEGACY_RESERVE", "LEGACY_SWEEP",
+    "LEGACY_RESERVE", "LEGACY_SWEEP", "RENEW",
 ]  # fmt: skip
 
 LEGACY_SWEEP: Final = """
@@ -54,6 +54,19 @@ end
 return expired
 """
 """KEYS processing, deadlines; ARGV members. Gives how many had expired."""
+
+RENEW: Final = """
+local gone = {}
+for index = 2, #ARGV do
+  if redis.call('ZSCORE', KEYS[1], ARGV[index]) then
+    redis.call('ZADD', KEYS[1], ARGV[1], ARGV[index])
+  else
+    gone[#gone + 1] = index - 2
+  end
+end
+return gone
+"""
+"""KEYS deadlines or reserved; ARGV deadline, members. Gives the places of those that are gone."""
 
 LEGACY_REPLACE: Final = """
 if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end

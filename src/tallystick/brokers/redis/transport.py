@@ -102,6 +102,15 @@ class RedisTransport:
     def give_up(self, delivery: Delivery, reason: str) -> None:
         """Do nothing: Redis has no policy, and its deadline brings it back."""
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Set new deadlines."""
+        gone: list[Delivery] = []
+        with self._talking():
+            for queue in dict.fromkeys(one.queue for one in deliveries):
+                mine = [one for one in deliveries if one.queue == queue]
+                gone += self._layout.renew(self._client, mine, self._clock())
+        return gone
+
     def close(self) -> None:
         """End the connection; deadlines bring back what is unsettled."""
         self._client.close()

@@ -1,7 +1,8 @@
 """Azure Service Bus (clause 4): native message fields, AMQP-typed properties; deliveries from 1.
 
 `bq-created-at` must be an AMQP long: epoch milliseconds do not fit an int. The version property is
-typed too: an integral 1 of any width decodes, a floating-point 1.0 or a boolean does not.
+typed too: an integral 1 of any width decodes, a floating-point 1.0 or a boolean does not. A key is
+the session id: it orders messages in a queue that has sessions, and is only carried in others.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ BINDING: Final = Binding(
         Slot("message", "correlation_id", "trace_id", "text"),
         Slot("message", "message_id", "meta.id", "text"),
         Slot("message", "content_type", Constant("application/json"), "text"),
+        Slot("message", "session_id", "key", "text"),
         Slot("application_properties", "bq-schema-version", "meta.schema_version", "integer"),
         Slot("application_properties", "bq-source-lang", "meta.lang", "text"),
         Slot("application_properties", "bq-created-at", "meta.created_at", "long"),

@@ -2,7 +2,7 @@
 
     python -m tallystick.brokers.servicebus.server --host 127.0.0.1 --port 5675 --lock 30
 
-It listens on AMQP 1.0 and keeps everything in memory: what it holds is gone when it ends. Its
+It listens on AMQP 1.0. With `--data FILE` its messages outlive it; without, they end with it. Its
 version is Tallystick's own: where others show one, it says what it is.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from pathlib import Path
 from typing import Final
 
 from tallystick.brokers.servers.recipe import Here, Probe, Server
@@ -33,7 +34,7 @@ SERVER: Final = Server(
         "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;",
     },
     command=("$python", "-m", _PROGRAM, "--host", "$host", "--port", "$port_amqp",
-             "--lock", str(_LOCK)),
+             "--lock", str(_LOCK), "--data", "$data/messages.db"),
     probe=Probe("amqp", b"AMQP\x03\x01\x00\x00", b"AMQP\x03\x01\x00\x00"),
     memory=30,
 )  # fmt: skip
@@ -46,13 +47,16 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=5675)
     parser.add_argument("--lock", type=float, default=30.0, help="seconds that a lock lasts")
     parser.add_argument("--max-deliveries", type=int, default=10, help="then: dead-letter queue")
+    parser.add_argument("--data", type=Path, help="keep messages in this file (SQLite)")
     given = parser.parse_args(words)
     from tallystick.brokers.servicebus.emulator.entity import Rules  # noqa: PLC0415
     from tallystick.brokers.servicebus.emulator.listener import serve  # noqa: PLC0415
     from tallystick.brokers.servicebus.emulator.space import Space  # noqa: PLC0415
+    from tallystick.brokers.servicebus.emulator.store import Store  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    serve(Space(Rules(given.lock, given.max_deliveries)), given.host, given.port)
+    store = Store(given.data) if given.data else None
+    serve(Space(Rules(given.lock, given.max_deliveries), store=store), given.host, given.port)
 
 
 if __name__ == "__main__":

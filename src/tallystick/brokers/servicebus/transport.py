@@ -5,6 +5,10 @@ URL: `sb://[keyname:key@]host[:port]`, `servicebus://` or `azureservicebus://`, 
     emulator=1    plain AMQP to an emulator; so for a host of this machine unless emulator=0
     prefetch=0    messages that the client may have locked before they are asked for
     timeout=30    seconds that connecting may take
+    sessions=1    the queues have sessions: messages of one key are handed out in order, to one
+
+With sessions a transport holds one session at a time, and takes the next one that has messages when
+nothing of it is left or out with a handler. A message without a key has the queue's name for one.
 
 The key goes into no text. Locks, deliveries and the dead-letter queue are the service's own; a
 queue's settings are made where it is made, in the service, and not here.
@@ -36,9 +40,13 @@ from tallystick.core.transport import (
 
 __all__ = ["ServiceBusTransport", "connect", "write_connection"]
 
-_OPTIONS: Final = ("emulator", "prefetch", "timeout")
+_OPTIONS: Final = ("emulator", "prefetch", "timeout", "sessions")
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
-_FIELDS: Final = ("subject", "correlation_id", "message_id", "content_type")
+_FIELDS: Final = ("subject", "correlation_id", "message_id", "content_type", "session_id")
+_ACCEPTING: Final = 0.3
+_FIRST: Final = 5.0
+"""Seconds for the first message of a session: it was given to us because it has one."""
+_AT_ONCE: Final = 0.001
 _INT: Final = 2**31
 _LONGEST_REASON: Final = 4096
 _NOBODY: Final = ("RootManageSharedAccessKey", "SAS_KEY_VALUE")
@@ -48,12 +56,25 @@ _NOBODY: Final = ("RootManageSharedAccessKey", "SAS_KEY_VALUE")
 class ServiceBusTransport:
     """One client, with a sender and a receiver for each queue that is used."""
 
-    capabilities = Capabilities(
-        delays=True, headers=True, ordered=True, returns="deadline", counts=True
-    )
-
-    def __init__(self, address: Address, open_client: Callable[[], Any], prefetch: int) -> None:
+    def __init__(
+        self,
+        address: Address,
+        open_client: Callable[[], Any],
+        prefetch: int,
+        *,
+        sessions: bool = False,
+    ) -> None:
+        self.capabilities: Final = Capabilities(
+            delays=True,
+            headers=True,
+            ordered=True,
+            returns="deadline",
+            counts=not sessions,  # the end of a session's link is not a delivery that failed
+            keyed=sessions,
+        )
         self._address: Final = address
+        self._sessions: Final = sessions
+        self._out: Final[dict[int, Delivery]] = {}
         self._open: Final = open_client
         self._prefetch: Final = prefetch
         self._client: Any = None
@@ -71,7 +92,7 @@ class ServiceBusTransport:
         with self._talking():
             sender = self._sender(queue)
             batch = sender.create_message_batch()
-            for message in map(_message, frames):
+            for message in (_message(one, queue if self._sessions else "") for one in frames):
                 if _fits(batch, message):
                     continue
                 if len(batch):
@@ -89,9 +110,44 @@ class ServiceBusTransport:
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Lock what there is, or wait for it."""
         with self._talking():
-            receiver = self._receiver(queue)
-            messages = receiver.receive_messages(limit, max_wait_time=max(timeout, 0.001))
-        return [Delivery(_frame(one), queue, (receiver, one)) for one in messages]
+            new = queue not in self._receivers
+            receiver = self._receiver(queue, timeout)
+            if receiver is None:
+                return []
+            wait = _FIRST if new and self._sessions else max(timeout, _AT_ONCE)
+            messages = self._pull(receiver, limit, wait)
+            if self._sessions and not messages and not self._is_out(queue):
+                self._receivers.pop(queue).close()
+        taken = [self._delivery(queue, receiver, one) for one in messages]
+        self._out.update((id(one), one) for one in taken if self._sessions)
+        return taken
+
+    def _pull(self, receiver: Any, limit: int, timeout: float) -> list[Any]:
+        """Receive; a session that was asked for may be refused as late as this."""
+        from azure.servicebus.exceptions import OperationTimeoutError  # noqa: PLC0415
+
+        try:
+            return list(receiver.receive_messages(limit, max_wait_time=timeout))
+        except OperationTimeoutError:
+            if not self._sessions:
+                raise
+            return []
+
+    def _is_out(self, queue: str) -> bool:
+        """Say whether something of the session in hand is with a handler."""
+        mine = self._receivers[queue]
+        stale = [one for one, held in self._out.items() if held.handle[0] is not mine]
+        for one in stale:
+            if self._out[one].queue == queue:
+                del self._out[one]
+        return any(held.queue == queue for held in self._out.values())
+
+    def _delivery(self, queue: str, receiver: Any, message: Any) -> Delivery:
+        until = receiver.session.locked_until_utc if self._sessions else message.locked_until_utc
+        group = message.session_id if self._sessions else ""
+        return Delivery(
+            _frame(message), queue, (receiver, message), lease=_seconds_to(until), group=group or ""
+        )
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Complete; one whose lock is gone comes again, and the others are completed still."""
@@ -117,6 +173,7 @@ class ServiceBusTransport:
 
     def leave(self, delivery: Delivery) -> None:
         """Do nothing: the end of its lock brings it back."""
+        self._out.pop(id(delivery), None)
 
     def give_up(self, delivery: Delivery, reason: str) -> None:
         """Move it to the service's own dead-letter queue."""
@@ -124,9 +181,21 @@ class ServiceBusTransport:
         if not self._settle(delivery, "dead_letter_message", reason=told):
             raise lost()
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Renew each lock, or that of the session; one whose lock is gone is lost."""
+        if not self._sessions:
+            return [one for one in deliveries if not self._try(one, "renew_message_lock")]
+        kept: dict[int, bool] = {}
+        for one in deliveries:
+            receiver = one.handle[0]
+            if id(receiver) not in kept:
+                kept[id(receiver)] = self._is_mine(one) and self._try_session(receiver)
+        return [one for one in deliveries if not kept[id(one.handle[0])]]
+
     def close(self) -> None:
         """End the connections; what is locked stays so until its lock ends."""
         client, self._client = self._client, None
+        self._out.clear()
         self._senders.clear()
         self._receivers.clear()
         if client is not None:
@@ -147,9 +216,26 @@ class ServiceBusTransport:
 
     def _settle(self, delivery: Delivery, verb: str, **details: str) -> bool:
         """Settle one delivery; say whether its lock was still there."""
+        self._out.pop(id(delivery), None)
+        return self._try(delivery, verb, **details)
+
+    def _try_session(self, receiver: Any) -> bool:
+        """Renew the lock of a session; say whether it was still there."""
+        from azure.servicebus.exceptions import SessionLockLostError  # noqa: PLC0415
+
+        with self._talking():
+            try:
+                receiver.session.renew_lock()
+            except SessionLockLostError:
+                return False
+        return True
+
+    def _try(self, delivery: Delivery, verb: str, **details: str) -> bool:
+        """Ask the receiver of a delivery; say whether its lock was still there."""
         from azure.servicebus.exceptions import (  # noqa: PLC0415
             MessageAlreadySettled,
             MessageLockLostError,
+            SessionLockLostError,
         )
 
         if not self._is_mine(delivery):
@@ -158,7 +244,7 @@ class ServiceBusTransport:
         with self._talking():
             try:
                 getattr(receiver, verb)(message, **details)
-            except (MessageLockLostError, MessageAlreadySettled):
+            except (MessageLockLostError, MessageAlreadySettled, SessionLockLostError):
                 return False
         return True
 
@@ -169,12 +255,37 @@ class ServiceBusTransport:
             self._senders[queue] = sender
         return self._senders[queue]
 
-    def _receiver(self, queue: str) -> Any:
+    def _receiver(self, queue: str, timeout: float) -> Any:
+        """Give the receiver of a queue; none when no session has messages in time."""
         if queue not in self._receivers:
-            receiver = self._client.get_queue_receiver(queue, prefetch_count=self._prefetch)
-            receiver.__enter__()
+            receiver = self._accept(queue, timeout) if self._sessions else self._attach(queue)
+            if receiver is None:
+                return None
             self._receivers[queue] = receiver
         return self._receivers[queue]
+
+    def _attach(self, queue: str) -> Any:
+        receiver = self._client.get_queue_receiver(queue, prefetch_count=self._prefetch)
+        receiver.__enter__()
+        return receiver
+
+    def _accept(self, queue: str, timeout: float) -> Any:
+        """Take the next session that has messages."""
+        from azure.servicebus import NEXT_AVAILABLE_SESSION  # noqa: PLC0415
+        from azure.servicebus.exceptions import OperationTimeoutError  # noqa: PLC0415
+
+        receiver = self._client.get_queue_receiver(
+            queue,
+            session_id=NEXT_AVAILABLE_SESSION,
+            max_wait_time=max(timeout, _ACCEPTING),
+            prefetch_count=self._prefetch,
+        )
+        try:
+            receiver.__enter__()
+        except OperationTimeoutError:
+            receiver.close()
+            return None
+        return receiver
 
     @contextmanager
     def _talking(self) -> Iterator[None]:
@@ -199,16 +310,23 @@ class ServiceBusTransport:
             self.close()
 
 
+def _seconds_to(until: datetime | None) -> float | None:
+    """Give the seconds until a lock ends."""
+    return None if until is None else max((until - datetime.now(UTC)).total_seconds(), 0.0)
+
+
 def _later(frame: Frame, delay: float) -> Frame:
     due = Long((time() + delay) * 1000)
     message = {**frame.sections.get("message", {}), "scheduled_enqueue_time": due}
     return Frame(frame.body, {**frame.sections, "message": message})
 
 
-def _message(frame: Frame) -> Any:
+def _message(frame: Frame, session: str) -> Any:
     from azure.servicebus import ServiceBusMessage  # noqa: PLC0415
 
-    held = frame.sections.get("message", {})
+    held = dict(frame.sections.get("message", {}))
+    if session:
+        held.setdefault("session_id", session)
     properties: Any = frame.sections.get("application_properties", {})
     due = held.get("scheduled_enqueue_time")
     return ServiceBusMessage(
@@ -290,4 +408,5 @@ def connect(address: Address) -> Callable[[], ServiceBusTransport]:
             text, retry_total=0, socket_timeout=timeout, logging_enable=False
         )
 
-    return lambda: ServiceBusTransport(address, open_client, prefetch)
+    sessions = is_on(address, "sessions")
+    return lambda: ServiceBusTransport(address, open_client, prefetch, sessions=sessions)

@@ -63,6 +63,7 @@ class SqsTransport:
             ordered=bool(self._fifo),
             returns="deadline",
             counts=True,
+            keyed=bool(self._fifo),
             options={"fifo": True, "group": address.options.get("group_id", "")}
             if self._fifo
             else {},
@@ -74,6 +75,7 @@ class SqsTransport:
         seconds = int(read_number(address, "visibility", 0))
         self._visibility: Final = {} if visibility is None else {"VisibilityTimeout": seconds}
         self._urls: Final[dict[str, str]] = {}
+        self._leases: Final[dict[str, int]] = {}
 
     def ensure(self, queues: Sequence[str]) -> None:
         """Make the queues that do not exist."""
@@ -116,7 +118,7 @@ class SqsTransport:
                     **self._visibility,
                 )
                 messages = answer.get("Messages", ())
-                taken += [_delivery(queue, message) for message in messages]
+                taken += [_delivery(queue, one, self._lease(queue)) for one in messages]
                 if len(messages) < _BATCH:
                     break
         if not taken and not wait:
@@ -169,6 +171,41 @@ class SqsTransport:
             )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
+    def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Hide them for as long again; one that was shown to another meanwhile is lost."""
+        gone: list[Delivery] = []
+        with self._talking():
+            for queue in dict.fromkeys(one.queue for one in deliveries):
+                mine = [one for one in deliveries if one.queue == queue]
+                for start in range(0, len(mine), _BATCH):
+                    gone += self._renew(queue, mine[start : start + _BATCH])
+        return gone
+
+    def _renew(self, queue: str, batch: list[Delivery]) -> list[Delivery]:
+        answer = self._client.change_message_visibility_batch(
+            QueueUrl=self._url(queue),
+            Entries=[
+                {
+                    "Id": str(n),
+                    "ReceiptHandle": one.handle,
+                    "VisibilityTimeout": self._lease(queue),
+                }
+                for n, one in enumerate(batch)
+            ],
+        )
+        return [batch[int(failed["Id"])] for failed in answer.get("Failed", ())]
+
+    def _lease(self, queue: str) -> int:
+        """Give the seconds that a delivery stays hidden: as the URL says, else the queue."""
+        if self._visibility:
+            return self._visibility["VisibilityTimeout"]
+        if queue not in self._leases:
+            answer = self._client.get_queue_attributes(
+                QueueUrl=self._url(queue), AttributeNames=["VisibilityTimeout"]
+            )
+            self._leases[queue] = int(answer["Attributes"]["VisibilityTimeout"])
+        return self._leases[queue]
+
     def close(self) -> None:
         """End the connections."""
         self._client.close()
@@ -220,12 +257,14 @@ class SqsTransport:
             raise unreachable(self._address, error) from error
 
 
-def _delivery(queue: str, message: dict[str, Any]) -> Delivery:
+def _delivery(queue: str, message: dict[str, Any], lease: float) -> Delivery:
     sections = {
         "message_attributes": message.get("MessageAttributes", {}),
         "attributes": message.get("Attributes", {}),
     }
-    return Delivery(Frame(message["Body"].encode(), sections), queue, message["ReceiptHandle"])
+    frame = Frame(message["Body"].encode(), sections)
+    group = sections["attributes"].get("MessageGroupId", "")
+    return Delivery(frame, queue, message["ReceiptHandle"], lease=lease, group=group)
 
 
 def _batches(entries: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -6,7 +6,7 @@
                             --defer--> deferred, taken by its sequence number only
                             --dead-letter--> the dead-letter queue, with its reason
 
-No I/O here; time comes in as a function.
+No I/O here; time comes in as a function. What has to outlive the process goes to `store`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID, uuid4
 
 from tallystick.brokers.servicebus.emulator.sections import Message, add_properties
 
-__all__ = ["Entity", "Held", "Refusal", "Rules"]
+__all__ = ["Entity", "Held", "Keeping", "Refusal", "Rules"]
 
 
 class Refusal(Exception):
@@ -61,6 +61,16 @@ class Held:
     until: float = 0.0
 
 
+class Keeping(Protocol):
+    """Where the messages of entities are kept."""
+
+    def keep(self, path: str, held: Held) -> None:
+        """Note a message as it is now."""
+
+    def drop(self, path: str, sequence: int) -> None:
+        """Note that a message is gone."""
+
+
 class Entity:
     """One entity. `bury` gives its dead-letter queue; a dead-letter queue has none."""
 
@@ -70,13 +80,15 @@ class Entity:
         rules: Rules,
         clock: Callable[[], float],
         bury: Callable[[], Entity] | None,
+        store: Keeping | None = None,
     ) -> None:
         self.path: Final = path
         self.rules: Final = rules
         self.clock: Final = clock
         self.messages: Final[dict[int, Held]] = {}
         self._bury: Final = bury
-        self._sequence: Final = count(1)
+        self._store: Final = store
+        self._sequence = count(1)
         self._ready: Final[dict[str | None, list[int]]] = {}
         self._locks: Final[dict[UUID, Held]] = {}
         self._expiries: list[tuple[float, UUID]] = []
@@ -86,13 +98,25 @@ class Entity:
         """Put a message at the end."""
         held = Held(message, next(self._sequence), self.clock(), source=source)
         self.messages[held.sequence] = held
+        self._keep(held)
         self._back(held)
         return held
+
+    def restore(self, last: int, messages: Iterable[Held]) -> None:
+        """Take up messages that were kept; new ones are numbered after the last there was."""
+        self._sequence = count(last + 1)
+        for held in messages:
+            self.messages[held.sequence] = held
+            if held.state == "scheduled":
+                heappush(self._later, (held.enqueued, held.sequence))
+            else:
+                self._back(held)
 
     def schedule(self, message: Message, due: float) -> int:
         """Keep a message until it is due; it is appended then, with a new number."""
         held = Held(message, next(self._sequence), due, state="scheduled")
         self.messages[held.sequence] = held
+        self._keep(held)
         heappush(self._later, (due, held.sequence))
         return held.sequence
 
@@ -103,7 +127,7 @@ class Entity:
             raise _not_found()
         for held in found:
             assert held is not None
-            del self.messages[held.sequence]
+            self.remove(held)
 
     def sessions(self) -> list[str]:
         """Name the sessions that have messages ready, oldest message first."""
@@ -142,6 +166,8 @@ class Entity:
     def remove(self, held: Held) -> None:
         """Forget a message."""
         del self.messages[held.sequence]
+        if self._store is not None:
+            self._store.drop(self.path, held.sequence)
 
     def complete(self, token: UUID) -> None:
         """Forget a locked message."""
@@ -162,6 +188,7 @@ class Entity:
         held = self._unlock(token)
         held.message = add_properties(held.message, changes or {})
         held.state = "deferred"
+        self._keep(held)
 
     def dead_letter(self, token: UUID, changes: Mapping[str, Any]) -> None:
         """Move it to the dead-letter queue; the reasons are among the changes."""
@@ -191,8 +218,9 @@ class Entity:
         """Append what is due and end the locks whose time is over; say whether anything moved."""
         now, moved = self.clock(), False
         while self._later and self._later[0][0] <= now:
-            held = self.messages.pop(heappop(self._later)[1], None)
+            held = self.messages.get(heappop(self._later)[1])
             if held is not None:
+                self.remove(held)
                 self.add(held.message)
                 moved = True
         while self._expiries and self._expiries[0][0] <= now:
@@ -222,6 +250,10 @@ class Entity:
         held.token = None
         return held
 
+    def _keep(self, held: Held) -> None:
+        if self._store is not None:
+            self._store.keep(self.path, held)
+
     def _back(self, held: Held) -> None:
         if held.state == "active":
             heappush(self._ready.setdefault(held.message.session, []), held.sequence)
@@ -229,6 +261,7 @@ class Entity:
     def _counted(self, held: Held) -> None:
         held.count += 1
         if self._bury is None or held.count < self.rules.max_deliveries:
+            self._keep(held)
             self._back(held)
             return
         text = f"Message could not be consumed after {held.count} delivery attempts."

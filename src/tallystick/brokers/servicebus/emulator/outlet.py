@@ -95,7 +95,7 @@ class Outlet:
     def close(self) -> None:
         """Let go of the session; other locks last until they expire."""
         if self.session is not None:
-            self.sessions.free(self.session)
+            self.sessions.free(self.session, self.link)
 
 
 def _complete(entity: Entity, delivery: Any) -> None:

@@ -58,10 +58,15 @@ class Sessions:
             self._entity.renew(held.token, hold.until)
         return hold.until
 
-    def free(self, name: str) -> None:
-        """End a session whose link has closed; its messages go back uncounted."""
-        if self._holds.pop(name, None) is None:
+    def free(self, name: str, holder: Any) -> None:
+        """End a session whose link has closed; its messages go back uncounted.
+
+        A link that held it before its lock expired closes later: it is somebody else's by then.
+        """
+        hold = self._holds.get(name)
+        if hold is None or hold.holder != holder:
             return
+        del self._holds[name]
         for held in self._entity.locked(name):
             assert held.token is not None
             if held.until > self._entity.clock():

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from tallystick.brokers.servicebus.emulator.entity import Entity, Rules
 from tallystick.brokers.servicebus.emulator.sections import Message
 from tallystick.brokers.servicebus.emulator.sessions import Sessions
+from tallystick.brokers.servicebus.emulator.store import Store
 
 __all__ = ["DEAD", "Space", "read_path"]
 
@@ -32,19 +33,31 @@ def read_path(address: str | None) -> str:
 class Space:
     """All entities of one emulator."""
 
-    def __init__(self, rules: Rules, clock: Callable[[], float] = time) -> None:
+    def __init__(
+        self, rules: Rules, clock: Callable[[], float] = time, store: Store | None = None
+    ) -> None:
         self.entities: Final[dict[str, Entity]] = {}
         self.sessions: Final[dict[str, Sessions]] = {}
         self._rules: Final = rules
         self._clock: Final = clock
         self._topics: Final[dict[str, list[Entity]]] = {}
+        self._store: Final = store
+        for path, last, messages in store.load() if store is not None else ():
+            self.find(path).restore(last, messages)
+
+    def flush(self) -> None:
+        """Write to the disk what must outlive the process."""
+        if self._store is not None:
+            self._store.flush()
 
     def find(self, path: str) -> Entity:
         """Give an entity, made if it is new."""
         name = path.lower()
         if name not in self.entities:
             bury = None if name.endswith(DEAD) else partial(self.find, path + "/$DeadLetterQueue")
-            entity = Entity(path, self._rules, self._clock, bury)
+            entity = Entity(path, self._rules, self._clock, bury, self._store)
+            if self._store is not None:
+                self._store.name(path)
             self.entities[name] = entity
             self.sessions[name] = Sessions(entity)
             topic, is_subscription, _ = name.partition(_SUBSCRIPTIONS)

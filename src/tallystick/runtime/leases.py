@@ -1,0 +1,70 @@
+"""When to ask a broker for more time: a third of each lease, up to a maximum, and then no more.
+
+A delivery that comes back by a deadline is renewed while a worker has it, so a handler may take
+longer than the lease. After the maximum the broker gets it back: a handler that never ends does not
+keep a message for ever. What was not renewed in time is not ours any more. No I/O here; the time
+comes in as an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from tallystick.core.transport import Delivery
+
+__all__ = ["Leases"]
+
+_SHARE: Final = 3
+
+
+@dataclass(slots=True)
+class _Lease:
+    delivery: Delivery
+    seconds: float
+    until: float
+    next: float
+    last: float
+
+
+class Leases:
+    """The leases of one worker, by the identity of their deliveries."""
+
+    def __init__(self, maximum: float) -> None:
+        self._maximum: Final = maximum
+        self._held: Final[dict[int, _Lease]] = {}
+        self._next = inf
+
+    def begin(self, delivery: Delivery, now: float) -> None:
+        """Note a delivery that has come; one without a lease needs nothing."""
+        seconds = delivery.lease
+        if seconds is None:
+            return
+        due = now + seconds / _SHARE
+        self._held[id(delivery)] = _Lease(
+            delivery, seconds, now + seconds, due, now + self._maximum
+        )
+        self._next = min(self._next, due)
+
+    def due(self, now: float) -> list[Delivery]:
+        """Give what is to be renewed now; what is past the maximum is not asked for again."""
+        if now < self._next:
+            return []
+        due = [lease for lease in self._held.values() if lease.next <= now]
+        for lease in due:
+            lease.next = now + lease.seconds / _SHARE if now < lease.last else inf
+        self._next = min((lease.next for lease in self._held.values()), default=inf)
+        return [lease.delivery for lease in due if lease.next < inf]
+
+    def renewed(self, deliveries: Iterable[Delivery], now: float) -> None:
+        """Note that these begin again; `now` is from before the broker was asked."""
+        for delivery in deliveries:
+            lease = self._held[id(delivery)]
+            lease.until = now + lease.seconds
+
+    def end(self, delivery: Delivery, now: float) -> bool:
+        """Forget a delivery that is to be settled; say whether it is still ours."""
+        lease = self._held.pop(id(delivery), None)
+        return lease is None or now < lease.until

@@ -1,0 +1,65 @@
+"""A Pulsar that has just come back refuses at first; asking again until the timeout is our part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulsar  # type: ignore[import-untyped]
+import pytest
+
+from tallystick.brokers.pulsar.transport import PulsarTransport
+from tallystick.core.errors import Unavailable
+from tallystick.core.transport import Address
+
+
+class Reluctant:
+    """A client whose topics refuse so many times, for one reason."""
+
+    def __init__(self, refusals: int, reason: type[Exception]) -> None:
+        self.left = refusals
+        self.asked = 0
+        self._reason = reason
+
+    def subscribe(self, *_: Any, **__: Any) -> Reluctant:
+        self.asked += 1
+        if self.left:
+            self.left -= 1
+            raise self._reason("not now")
+        return self
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def transport(client: Reluctant, timeout: float) -> PulsarTransport:
+    return PulsarTransport(Address("pulsar", "pulsar"), lambda: client, timeout)
+
+
+@pytest.mark.parametrize("reason", [pulsar.Timeout, pulsar.ServiceUnitNotReady, pulsar.LookupError])
+def test_a_topic_that_is_not_ready_is_asked_for_again(reason: type[Exception]) -> None:
+    client = Reluctant(2, reason)
+    transport(client, 60.0).ensure(["orders"])
+    assert client.asked == 3
+
+
+def test_a_topic_that_is_never_ready_is_given_up_in_time() -> None:
+    client = Reluctant(1000, pulsar.Timeout)
+    with pytest.raises(Unavailable, match="not now"):
+        transport(client, 0.5).ensure(["orders"])
+    assert client.asked > 1
+
+
+def test_a_refusal_for_good_is_said_at_once() -> None:
+    client = Reluctant(1000, pulsar.AuthorizationError)
+    with pytest.raises(Unavailable, match="not now"):
+        transport(client, 60.0).ensure(["orders"])
+    assert client.asked == 1
+
+
+def test_a_client_that_has_ended_is_replaced() -> None:
+    client = Reluctant(1, pulsar.AlreadyClosed)
+    link = transport(client, 60.0)
+    with pytest.raises(Unavailable):
+        link.ensure(["orders"])
+    link.ensure(["orders"])
+    assert client.asked == 2
