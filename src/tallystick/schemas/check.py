@@ -21,6 +21,7 @@ from urllib.parse import unquote, urldefrag
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_manifest, parse_schema
 from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
+from tallystick.schemas.intricacy import MANY, is_circular, measure
 from tallystick.schemas.refs import SUBSCHEMAS, Document, bundle, children, dialect_of, reach
 from tallystick.schemas.validate import build_judge, compile_schema, judge_value, urn_of
 from tallystick.schemas.values import line_index, parse_json, pointer_of
@@ -265,11 +266,27 @@ def _check_entry(run: _Run, row: Row) -> None:
         run.faults.append(_fault_of(error, row.path, rule, row.urn, document.text))
         return
     run.checkers[row.urn] = checker
+    run.faults.extend(_shape_faults(schema, row))
     own = document.schema.get("examples") if isinstance(document.schema, dict) else None
     for at, example in enumerate(own if isinstance(own, list) else ()):
-        for violation in checker.violations(example):
-            pointer = f"/examples/{at}{violation.pointer}"
-            run.add(row.path, document.text, pointer, "example", violation.message, row.urn)
+        try:
+            for violation in checker.violations(example):
+                pointer = f"/examples/{at}{violation.pointer}"
+                run.add(row.path, document.text, pointer, "example", violation.message, row.urn)
+        except Rejected as error:
+            run.add(row.path, document.text, f"/examples/{at}", error.code, str(error), row.urn)
+            return
+
+
+def _shape_faults(schema: Any, row: Row) -> Iterator[Fault]:
+    """Warn of a schema that is lawful and of no use: it means nothing, or takes for ever."""
+    if is_circular(schema):
+        message = "a reference leads to itself without going deeper: it asks for nothing"
+        yield Fault(row.path, 1, "", "schema.circular", message, row.urn, "warning")
+    shape = measure(schema)
+    if shape.ways > MANY:
+        message = f"one place of a message may be judged {shape.ways} times: references multiply"
+        yield Fault(row.path, 1, "", "schema.intricate", message, row.urn, "warning")
 
 
 def _judge(run: _Run, rows: tuple[Row, ...]) -> Judge:
@@ -299,9 +316,12 @@ def _check_examples(run: _Run, row: Row, judge: Judge) -> int:
             said = f"the message says {urn_of(message)!r}, the manifest {row.urn!r}"
             run.add(path, text, "/job" if "job" in message else "/urn", "example", said, row.urn)
             continue
-        for one in judge_value(
-            replace(judge, urn=row.urn if bare else None), message, path
-        ).violations:
+        try:
+            found = judge_value(replace(judge, urn=row.urn if bare else None), message, path)
+        except Rejected as error:
+            run.add(path, text, "", error.code, str(error), row.urn)
+            continue
+        for one in found.violations:
             run.add(path, text, one.pointer, "example", one.message, row.urn)
     return len(row.examples)
 

@@ -244,11 +244,11 @@ def _receive(pipe: BinaryIO) -> Tally:
         raise Unavailable("a worker ended before its work was done", code="jobs.died") from None
     if isinstance(answer, Tally):
         return answer
-    message, code, pointer = answer
-    raise Rejected(message, code=code, pointer=pointer)
+    message, code, pointer, hint = answer
+    raise Rejected(message, code=code, pointer=pointer, hint=hint)
 
 
-def _judge_span(judge: Judge, path: str, start: int, stop: int) -> Tally | tuple[str, str, Any]:
+def _judge_span(judge: Judge, path: str, start: int, stop: int) -> Tally | tuple[Any, ...]:
     """Judge a part of a file; a schema that cannot be used is an answer, too."""
     total = Tally()
     try:
@@ -260,7 +260,7 @@ def _judge_span(judge: Judge, path: str, start: int, stop: int) -> Tally | tuple
                 total.ok += tally.ok
                 total.findings += tally.findings
     except Rejected as error:
-        return error.message, error.code, error.pointer
+        return error.message, error.code, error.pointer, error.hint
     return total
 
 

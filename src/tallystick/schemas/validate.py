@@ -4,7 +4,9 @@ A message is an envelope (the URN in `job`, else in `urn`; the payload in `data`
 caller names the URN, the bare payload. The whole of JSON Schema holds, in the schema's own
 dialect. `format` asserts where the dialect says so (draft-07) and annotates elsewhere, unless
 told otherwise. References never reach the network, and patterns cannot run away: the matcher
-gives up after a bounded number of steps and the message is then refused, not passed.
+gives up after a bounded number of steps and the message is then refused, not passed. A schema whose
+references multiply (`tallystick.schemas.intricacy`) is applied under the one limit of time
+(`tallystick.schemas.guard`).
 
 A message that cannot be read, or that names no known URN, is a finding too (law 2).
 """
@@ -12,11 +14,13 @@ A message that cannot be read, or that names no known URN, is a finding too (law
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import Catalog, self_contained
+from tallystick.schemas.guard import work_within
+from tallystick.schemas.intricacy import MANY, Intricacy, measure
 from tallystick.schemas.refs import dialect_of
 from tallystick.schemas.subset import find_violation
 from tallystick.schemas.values import parse_json, pointer_of
@@ -45,6 +49,8 @@ Formats = Literal["dialect", "assert", "annotate"]
 Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
 _BACKTRACK_LIMIT: Final = 100_000
 _ABSENT: Final = object()
+_SHALLOW: Final = 8
+"""A document of so many levels is judged in good time by a schema that grows with depth."""
 
 
 class Violation(NamedTuple):
@@ -90,6 +96,43 @@ class _Compiled:
         return map(_violation, self.iter_errors(instance))
 
 
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A schema whose references multiply: what could take for ever is done in a child process."""
+
+    inner: _Compiled
+    shape: Intricacy
+    name: str = "the schema"
+
+    def is_valid(self, instance: Any) -> bool:
+        """Tell whether a value conforms; where depth is the risk, a shallow one is asked outright."""
+        if self.shape.ways <= MANY and not _is_deep(instance):
+            return self.inner.is_valid(instance)
+        return bool(work_within(lambda: self.inner.is_valid(instance), self.name))
+
+    def violations(self, instance: Any) -> Iterator[Violation]:
+        """Give every broken rule, or say that they are too many to be told."""
+        try:
+            yield from work_within(lambda: list(self.inner.violations(instance)), self.name)
+        except Rejected:
+            if not self.is_valid(instance):
+                reason = "refused; the reasons are too many to be listed"
+                yield Violation("", "schema", None, None, reason)
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether a value is nested deeper than `_SHALLOW`, without following it to the end."""
+    level = [value]
+    for _ in range(_SHALLOW):
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
+
+
 def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     """Compile a self-contained schema, or raise `Rejected` saying where it is malformed."""
     import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
@@ -119,7 +162,9 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         raise Rejected(
             f"the schema cannot be compiled: {error}", code="schema.malformed"
         ) from error
-    return _Compiled(compiled.is_valid, compiled.iter_errors)
+    shape = measure(schema)
+    checker = _Compiled(compiled.is_valid, compiled.iter_errors)
+    return checker if shape.is_plain else _Guarded(checker, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +230,17 @@ class Judge:
         if known is None and urn in self.catalog.entries:
             entry = self.catalog.entries[urn]
             try:
-                known = self.checkers[urn] = self.compile(self_contained(self.catalog, urn))
-                self.quick[urn] = known.is_valid
+                known = self.compile(self_contained(self.catalog, urn))
             except Rejected as error:
+                named = error.message.startswith(f"{entry.path}:")
+                message = error.message if named else f"{entry.path}: {error.message}"
                 raise Rejected(
-                    f"{entry.path}: {error.message}", code=error.code, pointer=error.pointer
+                    message, code=error.code, pointer=error.pointer, hint=error.hint
                 ) from error
+            if isinstance(known, _Guarded):
+                known = replace(known, name=entry.path)
+            self.checkers[urn] = known
+            self.quick[urn] = known.is_valid
         return known
 
 

@@ -73,9 +73,12 @@ def prove(old: Any, new: Any, *, formats: Formats = "dialect", budget: int = BUD
         reason = str(undecided)
     except RecursionError:
         reason = "the schemas are nested too deeply"
-    for value in chain(candidates, _guesses(before, after, budget // 4)):
-        if accepts.is_valid(value) and not refuses.is_valid(value):
-            return Proof("broken", value, tuple(refuses.violations(value)))
+    try:
+        for value in chain(candidates, _guesses(before, after, budget // 4)):
+            if accepts.is_valid(value) and not refuses.is_valid(value):
+                return Proof("broken", value, tuple(refuses.violations(value)))
+    except Rejected as error:  # no document can be judged in time
+        return Proof("unknown", reason=error.message)
     return Proof("unknown", reason=reason)
 
 
