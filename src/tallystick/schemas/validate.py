@@ -105,7 +105,7 @@ class _Guarded:
     name: str = "the schema"
 
     def is_valid(self, instance: Any) -> bool:
-        """Tell whether a value conforms; where depth is the risk, a shallow one is asked outright."""
+        """Tell whether a value conforms; a shallow one is asked outright if depth is the risk."""
         if self.shape.ways <= MANY and not _is_deep(instance):
             return self.inner.is_valid(instance)
         return bool(work_within(lambda: self.inner.is_valid(instance), self.name))
