@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import Catalog, self_contained
+from tallystick.schemas.fast import compile_fast
 from tallystick.schemas.guard import work_within
 from tallystick.schemas.intricacy import MANY, Intricacy, measure
 from tallystick.schemas.refs import dialect_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 __all__ = [
+    "ASSERTED",
     "Checker",
     "Finding",
     "Formats",
@@ -46,6 +48,8 @@ __all__ = [
 ]
 
 Formats = Literal["dialect", "assert", "annotate"]
+ASSERTED: Final[dict[Formats, bool | None]] = {"dialect": None, "assert": True, "annotate": False}
+"""Whether `format` can fail a message; None: as the dialect says."""
 Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
 _BACKTRACK_LIMIT: Final = 100_000
 _ABSENT: Final = object()
@@ -142,12 +146,11 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         "2019-09": rs.Draft201909Validator,
         "2020-12": rs.Draft202012Validator,
     }
-    asserted = {"dialect": None, "assert": True, "annotate": False}[formats]
     try:
         compiled = kinds[dialect_of(schema)](
             schema,
             offline=True,
-            validate_formats=asserted,
+            validate_formats=ASSERTED[formats],
             pattern_options=rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
         )
     except rs.ValidationError as error:
@@ -215,7 +218,8 @@ def _violation(error: ValidationError) -> Violation:
 class Judge:
     """The rules of one run: the catalog, how it is compiled, and the URN of bare payloads.
 
-    `quick` holds the yes-or-no question of every schema compiled so far, for tight loops.
+    `quick` holds the yes-or-no question of every schema compiled so far, for tight loops; `types`
+    the msgspec type of those that `make_type` can say, None of the others.
     """
 
     catalog: Catalog
@@ -223,6 +227,8 @@ class Judge:
     urn: str | None = None
     checkers: dict[str, Checker] = field(default_factory=dict)
     quick: dict[Any, Callable[[Any], bool]] = field(default_factory=dict)
+    types: dict[str, Any] = field(default_factory=dict)
+    make_type: Callable[[Any], Any] = lambda _: None
 
     def checker(self, urn: str) -> Checker | None:
         """Give the compiled schema of a URN, or None when the catalog has none."""
@@ -230,7 +236,8 @@ class Judge:
         if known is None and urn in self.catalog.entries:
             entry = self.catalog.entries[urn]
             try:
-                known = self.compile(self_contained(self.catalog, urn))
+                schema = self_contained(self.catalog, urn)
+                known = self.compile(schema)
             except Rejected as error:
                 named = error.message.startswith(f"{entry.path}:")
                 message = error.message if named else f"{entry.path}: {error.message}"
@@ -241,6 +248,7 @@ class Judge:
                 known = replace(known, name=entry.path)
             self.checkers[urn] = known
             self.quick[urn] = known.is_valid
+            self.types[urn] = self.make_type(schema)
         return known
 
 
@@ -252,10 +260,18 @@ def build_judge(
     compile_with: Callable[[Any], Checker] | None = None,
 ) -> Judge:
     """Make a judge; schemas are compiled when the first message needs them."""
+    if compile_with is not None:
+        return Judge(catalog, compile_with, urn)
+
+    def make_type(schema: Any) -> Any:
+        fast = compile_fast(schema, formats=ASSERTED[formats])
+        return fast and fast.type
+
     return Judge(
         catalog,
-        compile_with or (lambda schema: compile_schema(schema, formats=formats)),
+        lambda schema: compile_schema(schema, formats=formats),
         urn,
+        make_type=make_type,
     )
 
 

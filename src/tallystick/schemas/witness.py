@@ -23,7 +23,7 @@ from tallystick.schemas.containment.nodes import (
 )
 from tallystick.schemas.containment.search import inhabit, make_space
 from tallystick.schemas.refs import Document, bundle
-from tallystick.schemas.validate import Formats, Violation, compile_schema
+from tallystick.schemas.validate import ASSERTED, Formats, Violation, compile_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def prove(old: Any, new: Any, *, formats: Formats = "dialect", budget: int = BUD
     """Decide whether every document of `old` is a document of `new`; both are self-contained."""
     accepts = compile_schema(old, formats=formats)
     refuses = compile_schema(new, formats=formats)
-    asserted = {"dialect": None, "assert": True, "annotate": False}[formats]
+    asserted = ASSERTED[formats]
     space = make_space(budget)
     before = space.node(old, make_source(old, formats=asserted))
     after = space.node(new, make_source(new, formats=asserted))
