@@ -153,11 +153,11 @@ def test_good_lines_are_read_by_their_type_and_only_the_others_are_doubtful() ->
     judge.checker("u")
     typed = ready(judge)
     good, odd = b'{"job":"u","data":{"a":1}}', b'{"job":"u","data":{"b":1}}'
-    assert list(typed.doubtful(good + b"\n" + good, [good, good])) == []
-    assert list(typed.doubtful(good + b"\n" + odd, [good, odd])) == [1]
-    assert list(typed.doubtful(odd + b"\n" + odd, [odd, odd])) == [0, 1]
+    assert list(typed.doubtful(good + b"\n" + good)[1]) == []
+    assert list(typed.doubtful(good + b"\n" + odd)[1]) == [1]
+    assert list(typed.doubtful(odd + b"\n" + odd)[1]) == [0, 1]
     assert typed.rest
-    assert list(typed.doubtful(good, [good])) == [0]
+    assert typed.doubtful(good + b"\n") == (1, range(1))
 
 
 SCHEMAS = (

@@ -26,7 +26,7 @@ import msgspec
 import orjson
 
 from tallystick.core.errors import Rejected, Unavailable
-from tallystick.schemas.typed import Meta, Typed, may_hide_colon
+from tallystick.schemas.typed import Meta, Typed, may_hide_colon, split_lines
 from tallystick.schemas.validate import Finding, Judge, judge_bytes, judge_value
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tally", "judge_lines", "judge_parallel"]
 
-_CHUNK: Final = 1 << 16
-_BLOCK: Final = 1 << 16
+_CHUNK: Final = 1 << 17
+_BLOCK: Final = 1 << 17
 _SHARE: Final = 1 << 22
 
 
@@ -114,13 +114,13 @@ def judge_chunk(typed: Typed, chunk: bytes, source: str, before: int) -> Tally:
 
 
 def _judge_block(typed: Typed, block: bytes, source: str, before: int, tally: Tally) -> None:
-    lines = block.removesuffix(b"\n").split(b"\n")
-    tally.lines += len(lines)
-    odd = typed.doubtful(block, lines)
-    tally.ok += len(lines) - len(odd)
+    count, odd = typed.doubtful(block)
+    tally.lines += count
+    tally.ok += count - len(odd)
     if not odd:
         return
-    if len(odd) < len(lines):
+    lines = split_lines(block)
+    if len(odd) < count:
         lines = [lines[at] for at in odd]
         block = b"\n".join(lines)
     judge = typed.judge

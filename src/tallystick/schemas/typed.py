@@ -20,7 +20,7 @@ import msgspec
 
 from tallystick.schemas.validate import Judge
 
-__all__ = ["Meta", "Typed", "may_hide_colon"]
+__all__ = ["Meta", "Typed", "may_hide_colon", "split_lines"]
 
 _REST: Final = 32
 """Blocks that are read without types after one that they were of no use for."""
@@ -47,6 +47,11 @@ def may_hide_colon(block: bytes) -> bool:
     return b"\\u003" in block and (b"\\u003a" in block or b"\\u003A" in block)
 
 
+def split_lines(block: bytes) -> list[bytes]:
+    """Give the lines of a block without their ends."""
+    return block.removesuffix(b"\n").split(b"\n")
+
+
 class Typed:
     """What one reader of a stream has learnt: the types of the URNs met so far."""
 
@@ -58,24 +63,24 @@ class Typed:
         self.rest = 0
         self.uneven = 0
 
-    def doubtful(self, block: bytes, lines: list[bytes]) -> Sequence[int]:
-        """Give the places of the lines that are not surely good."""
-        everything = range(len(lines))
+    def doubtful(self, block: bytes) -> tuple[int, Sequence[int]]:
+        """Give how many lines a block has, and the places of those that are not surely good."""
         self.learn()
-        if self.rest or self.decoder is None or may_hide_colon(block):
-            self.rest -= bool(self.rest)
-            return everything
-        if self.uneven:
-            self.uneven -= 1
-        else:
-            refused = self.at_once(block)
-            if refused is not None:
-                return refused
+        resting = self.rest or self.decoder is None
+        if not resting and not self.uneven:
+            found = self.at_once(block)
+            if found is not None:
+                return found
             self.uneven = _REST
-        odd = self.one_by_one(lines)
-        if 2 * len(odd) > len(lines):
+        count = block.count(b"\n") + (block[-1:] != b"\n")
+        self.uneven -= bool(self.uneven)
+        if resting or may_hide_colon(block):
+            self.rest -= bool(self.rest)
+            return count, range(count)
+        odd = self.one_by_one(split_lines(block))
+        if 2 * len(odd) > count:
             self.rest = _REST
-        return odd
+        return count, odd
 
     def learn(self) -> None:
         """Make the types anew when URNs came to be known, and none came with the last block."""
@@ -102,7 +107,7 @@ class Typed:
                 self.asked[envelope] = self.judge.quick[urn]
         return msgspec.json.Decoder(reduce(or_, kinds))
 
-    def at_once(self, block: bytes) -> list[int] | None:
+    def at_once(self, block: bytes) -> tuple[int, list[int]] | None:
         """Read a whole block; None when it holds anything but good messages, written as usual."""
         assert self.decoder is not None
         try:
@@ -110,9 +115,9 @@ class Typed:
         except _REFUSED:
             return None
         again = _ENCODER.encode_lines(messages)
-        if again != block and again != block + b"\n":
+        if again != (block if block[-1:] == b"\n" else block + b"\n"):
             return None
-        return self.refused(messages)
+        return len(messages), self.refused(messages)
 
     def one_by_one(self, lines: list[bytes]) -> Sequence[int]:
         """Read line by line."""
