@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"sound": not failed, **counts, "faults": faults}, indent=2))
     elif not args.github:
         for fault in checked.faults:
-            place = f"{fault.file}:{fault.line}"
-            print(f"{place}: {fault.level}: {fault.pointer or '/'}: {fault.message} [{fault.rule}]")
+            place = f"{fault.file}:{fault.line}: {fault.level}: {fault.pointer or '(root)'}"
+            print(f"{place}: {fault.message} [{fault.rule}]")
         print(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
     tell_machines(args, "tally schema check", list(_marks(checked, strict=args.strict)))
     return 1 if failed else 0
@@ -87,11 +87,11 @@ def _marks(checked: Checked, *, strict: bool) -> Iterator[Mark]:
     faulty = {fault.urn for fault in checked.faults}
     for fault in checked.faults:
         failed = strict or fault.level == "error"
-        detail = f"{fault.file}:{fault.line}: {fault.pointer or '/'}: {fault.message}"
+        detail = f"{fault.file}:{fault.line}: {fault.pointer or '(root)'}: {fault.message}"
         yield Mark(
             fault.urn or fault.rule,
             "failed" if failed else "warning",
-            f"{fault.message} [{fault.rule}] at {fault.pointer or '/'}",
+            f"{fault.message} [{fault.rule}] at {fault.pointer or '(root)'}",
             detail,
             fault.file,
             fault.line,
