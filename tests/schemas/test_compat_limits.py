@@ -105,3 +105,12 @@ def test_a_pair_ends_when_its_time_is_over_and_says_so() -> None:
     assert found.verdict == "unknown"
     assert "time" in found.reason
     assert compare(old, new, "strict", clock=lambda: 0.0).verdict == "compatible"
+
+
+def test_what_leads_to_itself_is_never_proven() -> None:
+    loop = {"oneOf": [{"type": "number"}, {"type": "string"}, {"$ref": "#/definitions/p"}]}
+    old = {"anyOf": [{"$ref": "#/definitions/p"}], "definitions": {"p": loop}}
+    new = {"anyOf": [{"not": {"type": "string"}}], "definitions": {"p": loop}}
+    assert compare(old, new, "strict").verdict != "compatible"
+    wide = {"anyOf": [*old["anyOf"], {"type": "number"}, {"type": "null"}]}
+    assert compare({**old, **wide}, {**new, **wide, "not": False}, "strict").verdict == "unknown"

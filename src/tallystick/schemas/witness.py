@@ -24,6 +24,7 @@ from tallystick.schemas.containment.nodes import (
     make_source,
 )
 from tallystick.schemas.containment.search import inhabit, make_space
+from tallystick.schemas.intricacy import is_circular
 from tallystick.schemas.refs import Document, bundle
 from tallystick.schemas.validate import ASSERTED, Formats, Violation, compile_schema
 
@@ -38,6 +39,7 @@ BUDGET: Final = 30_000
 _MORE: Final = 24
 _PROOF: Final = 0.5
 _SEARCH: Final = 0.3
+_CIRCULAR: Final = "a reference leads to itself without going deeper"
 Clock = Callable[[], float]
 
 
@@ -81,6 +83,8 @@ def prove(
     try:
         sample = inhabit(space, question, 1)
         if not sample.values and sample.complete:
+            if is_circular(old) or is_circular(new):  # a branch may have ended before it was met
+                return Proof("unknown", reason=_CIRCULAR)
             return Proof("contained")
         candidates = list(sample.values)
     except Circular as circular:
