@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tallystick.core.errors import Rejected
 from tallystick.schemas.check import Checked, check_registry
 from tallystick.schemas.check_names import collisions, is_urn, kafka_topic, message_id, sqs_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ENVELOPE = {"job": "urn:babel:a:one", "trace_id": "t", "data": {"n": 1}, "attempts": 0}
 
@@ -198,6 +202,41 @@ def test_a_good_example_may_be_an_envelope_or_bare_data() -> None:
     assert (checked.faults, checked.examples) == ((), 2)
 
 
-def test_a_manifest_that_is_not_a_manifest_is_one_fault() -> None:
-    checked = check_registry(b'{"schemas": [\n{"urn": ""}]}', lambda _: b"", "registry.json")
-    assert rules(checked) == [("registry.json", 2, "/schemas/0/urn", "manifest")]
+def test_every_fault_of_a_manifest_is_given_and_good_rows_are_checked() -> None:
+    rows = [
+        {"urn": "", "owner": 3},
+        {"urn": "urn:babel:a:one", "schema": "a.json"},
+        {"urn": "urn:babel:a:one", "schema": "../b.json"},
+    ]
+    text = json.dumps({"schemas": rows, "more": 1}).encode()
+    checked = check_registry(text, _read_only(b'{"type": "strnig"}'))
+    assert [one.pointer for one in checked.faults if one.rule == "manifest"] == [
+        "/more", "/schemas/0/urn", "/schemas/0", "/schemas/0/owner",
+        "/schemas/2/schema", "/schemas/2/urn",
+    ]  # fmt: skip
+    assert "schema.meta" in {one.rule for one in checked.faults}
+
+
+def test_a_manifest_that_is_not_json_is_rejected() -> None:
+    with pytest.raises(Rejected):
+        check_registry(b'{"schemas": [', lambda _: b"")
+
+
+def test_the_lock_names_every_urn_once() -> None:
+    lock = b'{"ids": {\n"urn:babel:a:gone": 1,\n"urn:babel:a:one": 1}}'
+    checked = check({"a.json": {}, "b.json": {}, "ids.lock": lock},
+                    row("urn:babel:a:one"), row("urn:babel:a:two", "b.json"))  # fmt: skip
+    assert [(one.line, one.rule, one.level) for one in checked.faults] == [
+        (3, "ids.lock", "error"), (2, "ids.unknown", "warning"), (1, "ids.missing", "error"),
+    ]  # fmt: skip
+    broken = check({"a.json": {}, "ids.lock": b"{"})
+    assert [one.rule for one in broken.faults] == ["ids.lock"]
+
+
+def _read_only(schema: bytes) -> Callable[[str], bytes]:
+    def read(path: str) -> bytes:
+        if path != "a.json":
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return schema
+
+    return read

@@ -325,6 +325,77 @@ def test_a_transitive_mode_looks_at_every_version(
     assert rows["urn:c"] == ("removed", "breaking")
 
 
+def test_a_transitive_mode_looks_between_the_reference_and_head_and_names_the_commit(
+    history: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("--registry", str(history), "--against", "v1", "--mode", "BACKWARD_TRANSITIVE")
+    second = _commit(history, "v2")
+    assert tally(*words[:-1], "BACKWARD") == 0
+    capsys.readouterr()
+    junit = tmp_path / "junit.xml"
+    assert tally(*words, "--junit", str(junit)) == 1
+    assert f"removed urn:b: breaking against commit {second}" in capsys.readouterr().out
+    assert f"against commit {second}" in junit.read_text()
+    assert tally(*words, "--github") == 1
+    assert f"against commit {second}" in capsys.readouterr().out
+
+
+def _commit(home: Path, name: str) -> str:
+    words = ["git", "-C", str(home), "rev-parse", "--short=12", name]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_version_that_cannot_be_read_is_reported(
+    history: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = (history / "registry.json").read_text()
+    (history / "registry.json").write_text('{"schemas": [')
+    git(history, "commit", "-qam", "a slip")
+    slip = _commit(history, "HEAD")
+    (history / "registry.json").write_text(good)
+    git(history, "commit", "-qam", "mended")
+    words = ("--registry", str(history), "--against", "HEAD", "--mode", "FORWARD_TRANSITIVE")
+    tally(*words)
+    assert f"unread commit {slip}: registry/registry.json:1: " in capsys.readouterr().out
+    tally(*words, "--json")
+    (unread,) = json.loads(capsys.readouterr().out)["unread"]
+    assert unread["commit"].startswith(slip)
+    junit = tmp_path / "junit.xml"
+    tally(*words, "--github", "--junit", str(junit))
+    assert f"title=commit {slip}::cannot be read: " in capsys.readouterr().out
+    assert f"commit {slip}" in junit.read_text()
+
+
+def test_a_shallow_clone_cannot_answer_for_the_whole_history(history: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{history.parent}", str(clone))
+    with pytest.raises(Unavailable, match="shallow"):
+        tally("--registry", str(clone / "registry"), "--against", "HEAD",
+              "--mode", "FULL_TRANSITIVE")  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["FORWARD", "NONE"])
+def test_a_removed_urn_breaks_no_reader_of_the_old_schemas(
+    mode: str, history: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally("--registry", str(history), "--json", "--against", "v2", "--mode", mode)
+    rows = {row["urn"]: row for row in json.loads(capsys.readouterr().out)["urns"]}
+    assert rows["urn:b"]["verdict"] == "compatible"
+    assert [row["effect"] for row in rows["urn:b"]["changes"]] == ["compatible"]
+
+
+def test_the_witness_is_shown_once_however_many_rows_break(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text('{"type": "object"}')
+    new.write_text('{"type": "object", "required": ["a", "b"], "minProperties": 9}')
+    assert tally(str(old), str(new), "--github") == 1
+    said = capsys.readouterr().out
+    assert said.count("::error ") > 1
+    assert said.count("witness, ") == 1
+
+
 def test_nothing_is_ever_checked_out(history: Path) -> None:
     before = {path.name: path.read_bytes() for path in history.iterdir()}
     tally("--registry", str(history), "--against", "v1")

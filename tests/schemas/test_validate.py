@@ -4,6 +4,7 @@ import argparse
 import io
 import json
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from tallystick.cli import schema as noun
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import Catalog, load_catalog, parse_catalog
 from tallystick.schemas.stream import Tally, judge_chunk, judge_lines, judge_parallel
+from tallystick.schemas.typed import Typed
 from tallystick.schemas.validate import (
+    Judge,
     build_judge,
     compile_schema,
     compile_subset,
@@ -101,6 +104,11 @@ def test_a_runaway_pattern_refuses_the_message_and_returns() -> None:
         (b'{"job":"u","data":1,"data":1}', "unreadable"),
         (b'{"job":"u","data":1,"meta":{"a":"\\u003a","a":1}}', "unreadable"),
         (b'{"job":"u","meta":{"a" :1,"a":2},"data":1}', "unreadable"),
+        (b'{"data":1,"data":1}', "unreadable"),
+        (b'{"data":"1","data":1}', "unreadable"),
+        (b'{"job":"u","data":1,"trace_id":"\\ud800"}', "unreadable"),
+        (b'{"job":"u","data":1,"trace_id":"a \\"b\\" \\u0041"}', "ok"),
+        (b'{"data":1,"job":"u"}', "ok"),
         (b'{"job":"u","meta":{"id":1,"id":2},"data":1}', "unreadable"),
         (b'{"job":"u","job":"u","data":1}', "unreadable"),
         (b'{"job":"u","meta":{"id":1},"data":1,"other":{"a":1}}', "ok"),
@@ -115,12 +123,16 @@ def test_a_runaway_pattern_refuses_the_message_and_returns() -> None:
         (b"\xff", "unreadable"),
     ],
 )
-def test_a_line_is_judged_like_the_same_bytes_in_a_file(raw: bytes, outcome: str) -> None:
-    judge = build_judge(catalog_of({"type": "integer"}))
+@pytest.mark.parametrize("schema", [{"type": "integer"}, {"type": "integer", "not": False}])
+def test_a_line_is_judged_like_the_same_bytes_in_a_file(
+    raw: bytes, outcome: str, schema: Any
+) -> None:
+    judge = build_judge(catalog_of(schema))
     assert judge_bytes(judge, raw, "f").outcome == outcome
     good = b'{"job":"u","data":7}\n'
-    for text in (raw + b"\n", good + raw + b"\n" + good, good + good + raw):
-        found = judge_chunk(judge, text, "f", 0)
+    texts = (raw + b"\n", good + raw + b"\n" + good, good + good + raw)
+    for text, typed in product(texts, (Typed(judge), ready(judge))):
+        found = judge_chunk(typed, text, "f", 0)
         at = text.split(b"\n").index(raw) + 1
         assert [(one.line, one.outcome) for one in found.findings] == (
             [] if outcome == "ok" else [(at, outcome)]
@@ -128,6 +140,30 @@ def test_a_line_is_judged_like_the_same_bytes_in_a_file(raw: bytes, outcome: str
         assert found.ok == text.count(good) + (outcome == "ok")
 
 
+def ready(judge: Judge) -> Typed:
+    """Give a reader that knows its types already; the URN must have been met."""
+    typed = Typed(judge)
+    typed.learn()
+    typed.learn()
+    return typed
+
+
+def test_good_lines_are_read_by_their_type_and_only_the_others_are_doubtful() -> None:
+    judge = build_judge(catalog_of({"type": "object", "properties": {"a": {"type": "integer"}}}))
+    judge.checker("u")
+    typed = ready(judge)
+    good, odd = b'{"job":"u","data":{"a":1}}', b'{"job":"u","data":{"b":1}}'
+    assert list(typed.doubtful(good + b"\n" + good)[1]) == []
+    assert list(typed.doubtful(good + b"\n" + odd)[1]) == [1]
+    assert list(typed.doubtful(odd + b"\n" + odd)[1]) == [0, 1]
+    assert typed.rest
+    assert typed.doubtful(good + b"\n") == (1, range(1))
+
+
+SCHEMAS = (
+    {"type": ["integer", "object"], "maxProperties": 1},
+    {"type": ["integer", "object"], "properties": {"a": True, "b": {"type": "string"}}},
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=5),
@@ -137,17 +173,20 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@given(st.lists(VALUES, max_size=5), st.booleans(), st.booleans())
-def test_the_quick_way_and_the_exact_way_agree(data: list[Any], compact: bool, plain: bool) -> None:
-    judge = build_judge(catalog_of({"type": ["integer", "object"], "maxProperties": 1}))
+@given(st.lists(VALUES, max_size=5), st.booleans(), st.booleans(), st.sampled_from(SCHEMAS))
+def test_the_quick_way_and_the_exact_way_agree(
+    data: list[Any], compact: bool, plain: bool, schema: Any
+) -> None:
+    judge = build_judge(catalog_of(schema))
     separators = (",", ":") if compact else None
     extra = {"more": {"a": 1}} if plain else {}
     rows = [{"job": "u", "data": one, "meta": {"id": "x"}, **extra} for one in data]
     lines = [json.dumps(row, separators=separators).encode() for row in rows]
     slow = [judge_bytes(judge, line, "f", at) for at, line in enumerate(lines, 1)]
-    quick = judge_chunk(judge, b"\n".join(lines) + b"\n", "f", 0) if lines else Tally()
-    assert quick.findings == [one for one in slow if one.outcome != "ok"]
-    assert quick.ok == sum(one.outcome == "ok" for one in slow)
+    for typed in (Typed(judge), ready(judge)):
+        quick = judge_chunk(typed, b"\n".join(lines) + b"\n", "f", 0) if lines else Tally()
+        assert quick.findings == [one for one in slow if one.outcome != "ok"]
+        assert quick.ok == sum(one.outcome == "ok" for one in slow)
 
 
 @pytest.mark.parametrize("ending", [b"\n", b""])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.core.errors import Rejected, Unavailable
-from tallystick.server.ids import LOCK, render_lock
+from tallystick.schemas.ids import LOCK, render_lock
 from tallystick.server.reload import open_store, refresh
 from tests.server.serving import ANY, MONEY, ORDERS, write_registry
 

@@ -4,8 +4,8 @@
     tally schema check --strict --github
 
 Every schema is read, judged by its metaschema, compiled, its references resolved; URNs are well
-formed and stay apart under every derived name; the examples in the manifest are valid. Warnings
-fail the run only under `--strict`.
+formed and stay apart under every derived name; the examples in the manifest are valid; `ids.lock`,
+where there is one, names every URN. Warnings fail the run only under `--strict`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.annotations import add_outputs, tell_machines
-from tallystick.core.errors import Unavailable
+from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas.catalog import MANIFEST, read_inside
 from tallystick.schemas.check import Checked, check_registry
 from tallystick.schemas.outputs import Mark
@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"sound": not failed, **counts, "faults": faults}, indent=2))
     elif not args.github:
         for fault in checked.faults:
-            place = f"{fault.file}:{fault.line}"
-            print(f"{place}: {fault.level}: {fault.pointer or '/'}: {fault.message} [{fault.rule}]")
+            place = f"{fault.file}:{fault.line}: {fault.level}: {fault.pointer or '(root)'}"
+            print(f"{place}: {fault.message} [{fault.rule}]")
         print(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
     tell_machines(args, "tally schema check", list(_marks(checked, strict=args.strict)))
     return 1 if failed else 0
@@ -78,7 +78,10 @@ def _check(path: Path) -> Checked:
             hint="name the manifest with --registry",
         ) from error
     root = manifest.parent
-    checked = check_registry(raw, lambda inside: read_inside(root, inside), manifest.name)
+    try:
+        checked = check_registry(raw, lambda inside: read_inside(root, inside), manifest.name)
+    except Rejected as error:  # not JSON: nothing could be checked, so nothing was found
+        raise Unavailable(f"{root / str(error)}", code=error.code, hint=error.hint) from None
     faults = (replace(fault, file=os.path.normpath(root / fault.file)) for fault in checked.faults)
     return replace(checked, faults=tuple(faults))
 
@@ -87,11 +90,11 @@ def _marks(checked: Checked, *, strict: bool) -> Iterator[Mark]:
     faulty = {fault.urn for fault in checked.faults}
     for fault in checked.faults:
         failed = strict or fault.level == "error"
-        detail = f"{fault.file}:{fault.line}: {fault.pointer or '/'}: {fault.message}"
+        detail = f"{fault.file}:{fault.line}: {fault.pointer or '(root)'}: {fault.message}"
         yield Mark(
             fault.urn or fault.rule,
             "failed" if failed else "warning",
-            f"{fault.message} [{fault.rule}] at {fault.pointer or '/'}",
+            f"{fault.message} [{fault.rule}] at {fault.pointer or '(root)'}",
             detail,
             fault.file,
             fault.line,

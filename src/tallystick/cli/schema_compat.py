@@ -5,7 +5,8 @@
     tally schema compat --against v1.0 --mode FULL_TRANSITIVE --github
 
 A break comes with a witness: a document that was valid and now is not. What could be neither
-proven nor broken is `unknown` and fails, unless `--allow-unknown` is given.
+proven nor broken is `unknown` and fails, unless `--allow-unknown` is given. A `_TRANSITIVE` mode
+looks at every version up to the commit and up to HEAD, and names the one that a change breaks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tallystick.schemas.catalog import (
 from tallystick.schemas.compat import Comparison, compare_bundled
 from tallystick.schemas.modes import MODES, mode_named
 from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
-from tallystick.schemas.registry_compat import UrnChange, compare_catalogs, compare_history
+from tallystick.schemas.registry_compat import Unread, UrnChange, compare_catalogs, compare_history
 from tallystick.schemas.values import line_of
 
 __all__ = ["register", "run"]
@@ -60,27 +61,27 @@ def register(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare two files, or the registry with a commit; give 1 on a break."""
     mode_named(args.mode)
+    unread: list[Unread] = []
     if args.against is None and len(args.schemas) == 2:
         changes = [_compare_files(args)]
     elif args.against is not None and not args.schemas:
-        changes = list(_compare_registry(args))
+        changes, unread = _compare_registry(args)
     else:
         raise UsageError(
             "compat needs two schema files, or --against and a commit", code="compat.usage"
         )
     failing = [change for change in changes if _fails(change.comparison, args)]
     if args.json:
-        print(json.dumps(_as_json(changes, args), indent=2, ensure_ascii=False))
+        print(json.dumps(_as_json(changes, unread, args), indent=2, ensure_ascii=False))
     elif args.github:
-        print(github_annotations(_marks(changes, args)), end="")
+        print(github_annotations(_marks(changes, unread, args)), end="")
     elif args.against is None:
         _print_comparison(changes[0].comparison, "")
     else:
-        _print_registry(changes)
+        _print_registry(changes, unread, args)
     if args.junit:
-        args.junit.write_text(
-            junit_xml("tally schema compat", _marks(changes, args)), encoding="utf-8"
-        )
+        marks = _marks(changes, unread, args)
+        args.junit.write_text(junit_xml("tally schema compat", marks), encoding="utf-8")
     if failing and args.mode == "babelqueue" and not args.json:
         print("hint: register the new shape under a new URN instead", file=sys.stderr)
     return 1 if failing else 0
@@ -94,7 +95,7 @@ def _fails(comparison: Comparison, args: argparse.Namespace) -> bool:
 
 def _compare_files(args: argparse.Namespace) -> UrnChange:
     (old, _), (new, entry) = (_load_file(Path(name), args.registry) for name in args.schemas)
-    comparison = compare_bundled(old, new, args.mode, formats=args.formats)
+    comparison = compare_bundled(old, new, args.mode, formats=args.formats, clock=time.process_time)
     return UrnChange(entry.path, "changed", comparison, entry, args.schemas[0])
 
 
@@ -114,7 +115,7 @@ def _load_file(path: Path, registry: Path) -> tuple[Any, Entry]:
         raise Unavailable(str(fault), code=fault.code, hint=fault.hint) from None
 
 
-def _compare_registry(args: argparse.Namespace) -> Iterator[UrnChange]:
+def _compare_registry(args: argparse.Namespace) -> tuple[list[UrnChange], list[Unread]]:
     from tallystick.schemas.history import (  # noqa: PLC0415 - only when git is asked
         catalog_at,
         open_repository,
@@ -122,19 +123,29 @@ def _compare_registry(args: argparse.Namespace) -> Iterator[UrnChange]:
     )
 
     new = load_catalog(args.registry)
+    how: dict[str, Any] = {"formats": args.formats, "clock": time.process_time}
     with open_repository(args.registry) as repository:
         if mode_named(args.mode).transitive:
-            past = past_catalogs(repository, args.against)
-            yield from compare_history(past, new, args.mode, formats=args.formats)
-        else:
-            old = catalog_at(repository, args.against)
-            yield from compare_catalogs(old, new, args.mode, formats=args.formats)
+            return compare_history(past_catalogs(repository, args.against), new, args.mode, **how)
+        old = catalog_at(repository, args.against)
+        return list(compare_catalogs(old, new, args.mode, **how)), []
 
 
-def _print_registry(changes: list[UrnChange]) -> None:
+def _culprit(change: UrnChange, args: argparse.Namespace) -> str:
+    """Name the commit that a change stands against, where there were several."""
+    if args.against is None or not mode_named(args.mode).transitive or change.state == "added":
+        return ""
+    return f" against commit {change.against.partition(':')[0][:12]}"
+
+
+def _print_registry(
+    changes: list[UrnChange], unread: list[Unread], args: argparse.Namespace
+) -> None:
     for change in changes:
-        print(f"{change.state} {change.urn}: {change.comparison.verdict}")
+        print(f"{change.state} {change.urn}: {change.comparison.verdict}{_culprit(change, args)}")
         _print_rows(change.comparison, "  ")
+    for one in unread:
+        print(f"unread commit {one.commit[:12]}: {one.reason}")
     states = [change.comparison.verdict for change in changes]
     counts = ", ".join(
         f"{states.count(verdict)} {verdict}"
@@ -154,7 +165,7 @@ _SIGNS = {"breaking": "x", "compatible": "+", "unknown": "?"}
 
 def _print_rows(comparison: Comparison, indent: str) -> None:
     for row in comparison.changes:
-        print(f"{indent}{_SIGNS[row.effect]} {row.pointer or '/'} {row.rule}: {row.message}")
+        print(f"{indent}{_SIGNS[row.effect]} {row.pointer or '(root)'} {row.rule}: {row.message}")
     if comparison.has_witness:
         print(f"{indent}witness, {_DIRECTIONS[comparison.direction]}:")
         print(f"{indent}  {json.dumps(comparison.witness, ensure_ascii=False)}")
@@ -168,7 +179,9 @@ _DIRECTIONS = {
 }
 
 
-def _as_json(changes: list[UrnChange], args: argparse.Namespace) -> dict[str, Any]:
+def _as_json(
+    changes: list[UrnChange], unread: list[Unread], args: argparse.Namespace
+) -> dict[str, Any]:
     if args.against is None:
         return {"mode": args.mode, **changes[0].comparison.as_json()}
     order = ("compatible", "unknown", "breaking")
@@ -187,16 +200,20 @@ def _as_json(changes: list[UrnChange], args: argparse.Namespace) -> dict[str, An
             }
             for change in changes
         ],
+        "unread": [{"commit": one.commit, "reason": one.reason} for one in unread],
     }
 
 
-def _marks(changes: list[UrnChange], args: argparse.Namespace) -> list[Mark]:
-    """Give one mark per breaking row, or one per URN."""
+def _marks(changes: list[UrnChange], unread: list[Unread], args: argparse.Namespace) -> list[Mark]:
+    """Give one mark per breaking row, or one per URN; the first of a URN shows the witness."""
     root = Path(args.schemas[1]).parent if args.schemas else args.registry.parent
-    marks = []
+    marks = [
+        Mark(f"commit {one.commit[:12]}", "warning", f"cannot be read: {one.reason}")
+        for one in unread
+    ]
     for change in changes:
         comparison = change.comparison
-        name = f"{change.state} {change.urn}"
+        name = f"{change.state} {change.urn}{_culprit(change, args)}"
         file = args.schemas[1] if args.schemas else str(root / change.entry.path)
         bad = [row for row in comparison.changes if row.effect == "breaking"]
         if not _fails(comparison, args):
@@ -207,10 +224,11 @@ def _marks(changes: list[UrnChange], args: argparse.Namespace) -> list[Mark]:
         if not bad:
             message = comparison.reason or "breaking"
             marks.append(Mark(name, "failed", f"{message}\n{detail}".strip(), detail, file, 1))
-        for row in bad:
-            text = f"{row.rule} at {row.pointer or '/'}: {row.message}"
+        for at, row in enumerate(bad):
+            shown = detail if at == 0 else ""
+            text = f"{row.rule} at {row.pointer or '(root)'}: {row.message}"
             line = line_of(change.entry.text, row.pointer) if change.state != "removed" else 1
-            marks.append(Mark(name, "failed", f"{text}\n{detail}".strip(), detail, file, line))
+            marks.append(Mark(name, "failed", f"{text}\n{shown}".strip(), shown, file, line))
     return marks
 
 

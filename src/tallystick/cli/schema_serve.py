@@ -21,7 +21,7 @@ from typing import Any
 
 from tallystick.core.errors import UsageError
 from tallystick.schemas.catalog import MANIFEST, load_catalog
-from tallystick.server.ids import LOCK, assign_ids, parse_lock, render_lock
+from tallystick.schemas.ids import LOCK, assign_ids, parse_lock, render_lock
 from tallystick.server.levels import RULES, read_level
 
 __all__ = ["register", "run"]

@@ -167,7 +167,7 @@ def _silent(_: Finding) -> None:
 def _print_text(finding: Finding) -> None:
     print(f"{_place(finding)}: {_headline(finding)}")
     for violation in finding.violations:
-        print(f"  {violation.pointer or '/'}: {_words(violation)}")
+        print(f"  {violation.pointer or '(root)'}: {_words(violation)}")
 
 
 def _place(finding: Finding) -> str:
@@ -212,6 +212,6 @@ def _as_json(finding: Finding) -> dict[str, Any]:
 def _mark(finding: Finding, unknown: str) -> Mark:
     levels = {"fail": "failed", "warn": "warning", "skip": "passed"}
     level: Any = {"ok": "passed", "unknown": levels[unknown]}.get(finding.outcome, "failed")
-    detail = "\n".join(f"{one.pointer or '/'}: {_words(one)}" for one in finding.violations)
+    detail = "\n".join(f"{one.pointer or '(root)'}: {_words(one)}" for one in finding.violations)
     message = "" if finding.outcome == "ok" else f"{_headline(finding)}\n{detail}".strip()
     return Mark(_place(finding), level, message, detail, finding.source, finding.line)

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas.refs import Document, Library, bundle, dialect_of, reach
-from tallystick.schemas.values import line_index, line_of, parse_json
+from tallystick.schemas.values import escape, line_index, parse_json
 
 __all__ = [
     "MANIFEST",
@@ -36,6 +36,7 @@ __all__ = [
     "parse_manifest",
     "parse_schema",
     "read_inside",
+    "read_manifest",
     "self_contained",
 ]
 
@@ -48,7 +49,7 @@ Read = Callable[[str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the manifest, not yet read: `line` is where it stands."""
+    """One row of the manifest, not yet read: `line` and `at` say where it stands."""
 
     urn: str
     path: str
@@ -56,6 +57,7 @@ class Row:
     status: str
     examples: tuple[str, ...]
     line: int
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,64 +128,92 @@ def _read_entry(row: Row, read: Read, manifest: str, documents: dict[str, Docume
 
 
 def parse_manifest(manifest_text: bytes | str, manifest: str = MANIFEST) -> tuple[Row, ...]:
-    """Read the rows of a manifest; every fault names its line and its pointer."""
+    """Read the rows of a manifest; the first fault is raised, with its line and its pointer."""
+    rows, faults = read_manifest(manifest_text, manifest)
+    if faults:
+        raise faults[0]
+    return rows
+
+
+def read_manifest(
+    manifest_text: bytes | str, manifest: str = MANIFEST
+) -> tuple[tuple[Row, ...], tuple[Rejected, ...]]:
+    """Read the good rows of a manifest and every fault; only text that is not JSON is raised."""
     raw = manifest_text.encode() if isinstance(manifest_text, str) else manifest_text
     value = parse_json(raw, manifest)
-    text = raw.decode()
+    lines = line_index(raw.decode())
+    faults: list[Rejected] = []
+
+    def fault(pointer: str, message: str, code: str) -> None:
+        place = pointer
+        while place not in lines and place:
+            place = place.rpartition("/")[0]
+        said = f"{manifest}:{lines.get(place, 1)}: {message}"
+        faults.append(Rejected(said, code=code, pointer=pointer))
+
     if not isinstance(value, dict):
-        raise _fault(text, manifest, "", "the manifest must be an object", "registry.shape")
-    for name in value.keys() - {"schemas"}:
-        raise _fault(text, manifest, f"/{name}", f"unknown member {name!r}", "registry.member")
-    rows = value.get("schemas", [])
-    if not isinstance(rows, list):
-        raise _fault(text, manifest, "/schemas", "schemas must be a list", "registry.shape")
-    lines = line_index(text)
+        fault("", "the manifest must be an object", "registry.shape")
+        return (), tuple(faults)
+    for name in sorted(value.keys() - {"schemas"}):
+        fault(f"/{escape(name)}", f"unknown member {name!r}", "registry.member")
+    items = value.get("schemas", [])
+    if not isinstance(items, list):
+        fault("/schemas", "schemas must be a list", "registry.shape")
+        return (), tuple(faults)
     seen: dict[str, int] = {}
-    out = []
-    for at, item in enumerate(rows):
-        row = _row(item, f"/schemas/{at}", text, manifest, lines[f"/schemas/{at}"])
-        if row.urn in seen:
-            message = f"the URN {row.urn!r} is declared already on line {seen[row.urn]}"
-            raise _fault(text, manifest, f"/schemas/{at}/urn", message, "registry.twice")
-        seen[row.urn] = row.line
-        out.append(row)
-    return tuple(out)
+    rows = []
+    for at, item in enumerate(items):
+        pointer = f"/schemas/{at}"
+        found = list(_row_faults(item))
+        for place, message in found:
+            fault(pointer + place, message, "registry.entry")
+        urn = item.get("urn") if isinstance(item, dict) else None
+        if isinstance(urn, str) and urn in seen:
+            message = f"the URN {urn!r} is declared already on line {seen[urn]}"
+            fault(f"{pointer}/urn", message, "registry.twice")
+            continue
+        if isinstance(urn, str):
+            seen[urn] = lines[pointer]
+        if not found:
+            rows.append(_row(item, lines[pointer], at))
+    return tuple(rows), tuple(faults)
 
 
-def _row(item: Any, pointer: str, text: str, manifest: str, line: int) -> Row:
-    def fault(member: str, message: str) -> Rejected:
-        return _fault(text, manifest, pointer + member, message, "registry.entry")
-
+def _row_faults(item: Any) -> Iterator[tuple[str, str]]:
+    """Give each thing that is wrong with a row: its place inside the row, and what it is."""
     if not isinstance(item, dict):
-        raise fault("", "an entry must be an object")
-    for name in item.keys() - _MEMBERS:
-        raise fault(f"/{name}", f"unknown member {name!r}; known are {', '.join(sorted(_MEMBERS))}")
+        yield "", "an entry must be an object"
+        return
+    for name in sorted(item.keys() - _MEMBERS):
+        known = ", ".join(sorted(_MEMBERS))
+        yield f"/{escape(name)}", f"unknown member {name!r}; known are {known}"
     for name in ("urn", "schema"):
         if not isinstance(item.get(name), str) or not item[name]:
-            raise fault(f"/{name}" if name in item else "", f"{name} must be a non-empty string")
+            yield f"/{name}" if name in item else "", f"{name} must be a non-empty string"
     for name in ("owner", "status"):
         if not isinstance(item.get(name, ""), str):
-            raise fault(f"/{name}", f"{name} must be a string")
+            yield f"/{name}", f"{name} must be a string"
     examples = item.get("examples", [])
     if not isinstance(examples, list) or not all(isinstance(one, str) and one for one in examples):
-        raise fault("/examples", "examples must be a list of paths")
-    for place, path in [("/schema", item["schema"]), *(
-        (f"/examples/{at}", one) for at, one in enumerate(examples)
-    )]:  # fmt: skip
-        if _leaves(path):
-            raise fault(place, f"the path {path!r} leaves the registry's folder")
+        yield "/examples", "examples must be a list of paths"
+        examples = []
+    paths = [("/schema", item.get("schema"))]
+    paths += [(f"/examples/{at}", one) for at, one in enumerate(examples)]
+    for place, path in paths:
+        if isinstance(path, str) and _leaves(path):
+            yield place, f"the path {path!r} leaves the registry's folder"
+
+
+def _row(item: dict[str, Any], line: int, at: int) -> Row:
     return Row(
         item["urn"],
         os.path.normpath(item["schema"]).replace(os.sep, "/"),
         item.get("owner", ""),
         item.get("status", ""),
-        tuple(examples),
+        tuple(item.get("examples", [])),
         line,
+        at,
     )
-
-
-def _fault(text: str, manifest: str, pointer: str, message: str, code: str) -> Rejected:
-    return Rejected(f"{manifest}:{line_of(text, pointer)}: {message}", code=code, pointer=pointer)
 
 
 def _leaves(path: str) -> bool:

@@ -5,7 +5,8 @@ error), compiles, and its references resolve inside the folder. URNs are well fo
 under every derived name. The examples that the manifest names, and those at the root of a schema,
 are valid. A keyword that is one slip away from a known one is a warning: it would mean nothing.
 
-A faulty registry gives findings (law 2); only a manifest that cannot be read raises.
+A faulty registry gives findings (law 2); only a manifest that is not JSON raises. Where there is an
+`ids.lock` beside the manifest, every URN has its own id in it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote, urldefrag
 
 from tallystick.core.errors import Rejected
-from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_manifest, parse_schema
+from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_schema, read_manifest
 from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
+from tallystick.schemas.ids import LOCK, read_lock
+from tallystick.schemas.intricacy import MANY, is_circular, measure
 from tallystick.schemas.refs import SUBSCHEMAS, Document, bundle, children, dialect_of, reach
 from tallystick.schemas.validate import build_judge, compile_schema, judge_value, urn_of
-from tallystick.schemas.values import line_index, parse_json, pointer_of
+from tallystick.schemas.values import escape, line_index, parse_json, pointer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,13 +101,12 @@ class _Run:
 def check_registry(manifest_text: bytes, read: Read, manifest: str = MANIFEST) -> Checked:
     """Look at the whole registry: the manifest, every schema it leads to, every example."""
     run = _Run(read, manifest)
-    try:
-        rows = parse_manifest(manifest_text, manifest)
-    except Rejected as error:
-        return Checked((), 0, 0, (_fault_of(error, manifest, "manifest"),))
+    rows, broken = read_manifest(manifest_text, manifest)
+    run.faults.extend(_fault_of(error, manifest, "manifest") for error in broken)
     run.faults.extend(_check_urns(rows, manifest))
-    for at, row in enumerate(rows):
-        if _load(run, row, f"/schemas/{at}/schema"):
+    run.faults.extend(_check_lock(read, rows))
+    for row in rows:
+        if _load(run, row, f"/schemas/{row.at}/schema"):
             _check_entry(run, row)
     judge = _judge(run, rows)
     examples = sum(_check_examples(run, row, judge) for row in rows)
@@ -117,7 +119,7 @@ def check_registry(manifest_text: bytes, read: Read, manifest: str = MANIFEST) -
 
 
 def _check_urns(rows: tuple[Row, ...], manifest: str) -> Iterator[Fault]:
-    places = {row.urn: (row.line, f"/schemas/{at}/urn") for at, row in enumerate(rows)}
+    places = {row.urn: (row.line, f"/schemas/{row.at}/urn") for row in rows}
     for urn, (line, pointer) in places.items():
         if not is_urn(urn):
             message = (
@@ -131,6 +133,36 @@ def _check_urns(rows: tuple[Row, ...], manifest: str) -> Iterator[Fault]:
         line, pointer = places[urn]
         message = f"{urn!r} meets {earlier!r} (line {places[earlier][0]}) in {naming}: {name}"
         yield Fault(manifest, line, pointer, "urn.collision", message, urn)
+
+
+def _check_lock(read: Read, rows: tuple[Row, ...]) -> Iterator[Fault]:
+    """Judge `ids.lock`, where there is one, by the URNs of the manifest.
+
+    A URN that left keeps its id, so an unknown one is worth a look and no more; a URN that has none
+    would be given one by whoever serves first.
+    """
+    try:
+        raw = read(LOCK)
+    except FileNotFoundError:
+        return
+    except (OSError, Rejected) as error:
+        yield Fault(LOCK, 1, "", "ids.lock", f"cannot be read: {error}")
+        return
+    try:
+        ids, faults = read_lock(raw)
+    except Rejected as error:
+        yield _fault_of(error, LOCK, "ids.lock")
+        return
+    yield from (_fault_of(error, LOCK, "ids.lock") for error in faults)
+    known = {row.urn for row in rows}
+    for urn in sorted(ids - known):
+        pointer = f"/ids/{escape(urn)}"
+        message = f"{urn!r} is not in the manifest: its id stays taken"
+        yield Fault(LOCK, _line(raw.decode(), pointer), pointer, "ids.unknown", message, urn,
+                    "warning")  # fmt: skip
+    for urn in sorted(known - ids):
+        message = f"{urn!r} has no id: run `tally schema serve --write-ids-lock` and commit it"
+        yield Fault(LOCK, 1, "/ids", "ids.missing", message, urn)
 
 
 def _load(run: _Run, row: Row, pointer: str) -> bool:
@@ -265,11 +297,27 @@ def _check_entry(run: _Run, row: Row) -> None:
         run.faults.append(_fault_of(error, row.path, rule, row.urn, document.text))
         return
     run.checkers[row.urn] = checker
+    run.faults.extend(_shape_faults(schema, row))
     own = document.schema.get("examples") if isinstance(document.schema, dict) else None
     for at, example in enumerate(own if isinstance(own, list) else ()):
-        for violation in checker.violations(example):
-            pointer = f"/examples/{at}{violation.pointer}"
-            run.add(row.path, document.text, pointer, "example", violation.message, row.urn)
+        try:
+            for violation in checker.violations(example):
+                pointer = f"/examples/{at}{violation.pointer}"
+                run.add(row.path, document.text, pointer, "example", violation.message, row.urn)
+        except Rejected as error:
+            run.add(row.path, document.text, f"/examples/{at}", error.code, str(error), row.urn)
+            return
+
+
+def _shape_faults(schema: Any, row: Row) -> Iterator[Fault]:
+    """Warn of a schema that is lawful and of no use: it means nothing, or takes for ever."""
+    if is_circular(schema):
+        message = "a reference leads to itself without going deeper: it asks for nothing"
+        yield Fault(row.path, 1, "", "schema.circular", message, row.urn, "warning")
+    shape = measure(schema)
+    if shape.ways > MANY:
+        message = f"one place of a message may be judged {shape.ways} times: references multiply"
+        yield Fault(row.path, 1, "", "schema.intricate", message, row.urn, "warning")
 
 
 def _judge(run: _Run, rows: tuple[Row, ...]) -> Judge:
@@ -299,9 +347,12 @@ def _check_examples(run: _Run, row: Row, judge: Judge) -> int:
             said = f"the message says {urn_of(message)!r}, the manifest {row.urn!r}"
             run.add(path, text, "/job" if "job" in message else "/urn", "example", said, row.urn)
             continue
-        for one in judge_value(
-            replace(judge, urn=row.urn if bare else None), message, path
-        ).violations:
+        try:
+            found = judge_value(replace(judge, urn=row.urn if bare else None), message, path)
+        except Rejected as error:
+            run.add(path, text, "", error.code, str(error), row.urn)
+            continue
+        for one in found.violations:
             run.add(path, text, one.pointer, "example", one.message, row.urn)
     return len(row.examples)
 

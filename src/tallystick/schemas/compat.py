@@ -20,7 +20,7 @@ from tallystick.schemas.changes import find_changes
 from tallystick.schemas.modes import Mode, mode_named
 from tallystick.schemas.validate import Formats, compile_schema
 from tallystick.schemas.values import pointer_of
-from tallystick.schemas.witness import BUDGET, Proof, prove, self_contained_schema
+from tallystick.schemas.witness import BUDGET, Clock, Proof, prove, self_contained_schema
 
 __all__ = ["Comparison", "Verdict", "compare", "compare_bundled"]
 
@@ -68,7 +68,13 @@ class Comparison:
 
 
 def compare(
-    old: Any, new: Any, mode: str = "strict", *, formats: Formats = "dialect", budget: int = BUDGET
+    old: Any,
+    new: Any,
+    mode: str = "strict",
+    *,
+    formats: Formats = "dialect",
+    budget: int = BUDGET,
+    clock: Clock | None = None,
 ) -> Comparison:
     """Compare two schemas that refer to themselves only."""
     return compare_bundled(
@@ -77,13 +83,20 @@ def compare(
         mode,
         formats=formats,
         budget=budget,
+        clock=clock,
     )
 
 
 def compare_bundled(
-    old: Any, new: Any, mode: str = "strict", *, formats: Formats = "dialect", budget: int = BUDGET
+    old: Any,
+    new: Any,
+    mode: str = "strict",
+    *,
+    formats: Formats = "dialect",
+    budget: int = BUDGET,
+    clock: Clock | None = None,
 ) -> Comparison:
-    """Compare two self-contained schemas."""
+    """Compare two self-contained schemas; with a clock each direction ends within a second."""
     row = mode_named(mode)
     for schema in (old, new):
         compile_schema(schema, formats=formats)
@@ -93,9 +106,9 @@ def compare_bundled(
     base, removed = align_fields(old, new) if row.field_policy else (old, ())
     proofs: list[tuple[str, Proof]] = []
     if row.backward:
-        proofs.append(("backward", prove(base, new, formats=formats, budget=budget)))
+        proofs.append(("backward", prove(base, new, formats=formats, budget=budget, clock=clock)))
     if row.forward:
-        proofs.append(("forward", prove(new, old, formats=formats, budget=budget)))
+        proofs.append(("forward", prove(new, old, formats=formats, budget=budget, clock=clock)))
     if row.forward:
         changes = _turn(changes, find_changes(new, old), both=row.backward)
     return _conclude(row, changes, proofs, removed)

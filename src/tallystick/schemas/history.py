@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.schemas.catalog import MANIFEST, Catalog, parse_catalog
+from tallystick.schemas.registry_compat import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,9 +48,21 @@ class Repository:
         return found.decode().strip()
 
     def commits(self, reference: str) -> list[str]:
-        """Give the commits up to a reference that touched the registry's folder, latest first."""
-        words = ("rev-list", "--full-history", self.commit(reference), "--", ".")
-        return (_git(self.manifest.parent, *words) or b"").decode().split()
+        """Give the commits up to a reference and up to HEAD that touched the folder, latest first.
+
+        What was merged after the reference counts as well: somebody may run on it.
+        """
+        folder = self.manifest.parent
+        if (_git(folder, "rev-parse", "--is-shallow-repository") or b"").strip() == b"true":
+            raise Unavailable(
+                "the history is cut short: this is a shallow clone",
+                code="git.shallow",
+                hint="fetch all of it (git fetch --unshallow); a CI checkout needs fetch-depth: 0",
+            )
+        tips = (self.commit(reference), self.commit("HEAD"))
+        return (
+            (_git(folder, "rev-list", "--full-history", *tips, "--", ".") or b"").decode().split()
+        )
 
     def read(self, commit: str, path: str) -> bytes:
         """Read a file of a commit by its path inside the registry's folder."""
@@ -114,13 +127,10 @@ def catalog_at(repository: Repository, reference: str) -> Catalog:
     )
 
 
-def past_catalogs(repository: Repository, reference: str) -> Iterator[Catalog]:
-    """Give the registry of every commit that touched it, latest first.
-
-    A version that could not be read then cannot be compared with now; it is passed over.
-    """
+def past_catalogs(repository: Repository, reference: str) -> Iterator[Catalog | Unread]:
+    """Give the registry of every commit that touched it, latest first, or why it cannot be read."""
     for commit in repository.commits(reference):
         try:
             yield catalog_at(repository, commit)
-        except (Rejected, Unavailable):
-            continue
+        except (Rejected, Unavailable) as error:
+            yield Unread(commit, str(error).removeprefix(f"{commit}:"))

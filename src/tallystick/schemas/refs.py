@@ -236,7 +236,14 @@ def bundle(document: Document, known: Mapping[str, Document]) -> Any:
     places: dict[str, str] = {document.path: ""}
     foreign: dict[str, Any] = {}
     keyword = "definitions" if dialect_of(document.schema, document.path) == "draft-07" else "$defs"
-    taken = set(document.schema.get(keyword, {})) if isinstance(document.schema, dict) else set()
+    held = document.schema.get(keyword, {}) if isinstance(document.schema, dict) else {}
+    if not isinstance(held, dict):
+        raise Rejected(
+            f"{document.path}:{line_of(document.text, f'/{keyword}')}: {keyword} must be an object",
+            code="schema.malformed",
+            pointer=f"/{keyword}",
+        )
+    taken = set(held)
     queue = [document]
     indexes: dict[str, _Index] = {document.path: index}
     while queue:

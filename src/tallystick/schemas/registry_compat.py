@@ -1,7 +1,8 @@
 """Compare a whole registry with another version of itself: added, removed, changed.
 
 A URN that is gone breaks whoever still sends or reads it; a new one breaks nobody. A URN whose
-schema means the same text with all its references brought in is left out.
+schema means the same text with all its references brought in is left out. A version in history that
+cannot be read is reported: nothing was proven about it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from tallystick.schemas.change_rows import Change
 from tallystick.schemas.compat import Comparison, compare_bundled
 from tallystick.schemas.modes import mode_named
 from tallystick.schemas.validate import Formats
+from tallystick.schemas.witness import Clock
 
-__all__ = ["UrnChange", "compare_catalogs", "compare_history"]
+__all__ = ["Unread", "UrnChange", "compare_catalogs", "compare_history"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +34,54 @@ class UrnChange:
     against: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A version in history that could not be read, and why."""
+
+    commit: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How pairs are compared; `known` holds what was found for the same two texts of a URN."""
+
+    mode: str
+    formats: Formats
+    clock: Clock | None
+    known: dict[Any, Comparison | None]
+
+
 def compare_catalogs(
-    old: Catalog, new: Catalog, mode: str, *, formats: Formats = "dialect"
+    old: Catalog,
+    new: Catalog,
+    mode: str,
+    *,
+    formats: Formats = "dialect",
+    clock: Clock | None = None,
 ) -> Iterator[UrnChange]:
     """Compare URN by URN, in order."""
-    return _against(old, new, mode, formats, {})
+    return _against(old, new, _How(mode, formats, clock, {}))
 
 
-def _against(
-    old: Catalog, new: Catalog, mode: str, formats: Formats, known: dict[Any, Comparison | None]
-) -> Iterator[UrnChange]:
-    """Compare two catalogs; `known` holds what was found for the same two texts of a URN."""
-    row = mode_named(mode)
+def _against(old: Catalog, new: Catalog, how: _How) -> Iterator[UrnChange]:
+    row = mode_named(how.mode)
     for urn in sorted(old.entries.keys() | new.entries.keys()):
         before, after = old.entries.get(urn), new.entries.get(urn)
         if after is None and before is not None:
-            gone = Change("", "urn-removed", "breaking", "the URN is no longer registered")
             verdict: Any = "breaking" if row.backward else "compatible"
+            gone = Change("", "urn-removed", verdict, "the URN is no longer registered")
             yield UrnChange(urn, "removed", Comparison(verdict, (gone,)), before, old.manifest)
         elif before is None and after is not None:
             yield UrnChange(urn, "added", Comparison("compatible"), after, old.manifest)
         elif after is not None:
-            found = _compare_urn(old, new, urn, (mode, formats), known)
+            found = _compare_urn(old, new, urn, how)
             if found is not None:
                 yield UrnChange(urn, "changed", found, after, old.manifest)
 
 
-def _compare_urn(
-    old: Catalog,
-    new: Catalog,
-    urn: str,
-    how: tuple[str, Formats],
-    known: dict[Any, Comparison | None],
-) -> Comparison | None:
+def _compare_urn(old: Catalog, new: Catalog, urn: str, how: _How) -> Comparison | None:
+    known = how.known
     before, after = self_contained(old, urn), self_contained(new, urn)
     mark = (urn, json.dumps(before, sort_keys=True))
     if mark in known:
@@ -73,7 +90,7 @@ def _compare_urn(
         known[mark] = None
         return None
     try:
-        found = compare_bundled(before, after, how[0], formats=how[1])
+        found = compare_bundled(before, after, how.mode, formats=how.formats, clock=how.clock)
     except Rejected as error:
         path = new.entries[urn].path
         raise Rejected(
@@ -84,14 +101,23 @@ def _compare_urn(
 
 
 def compare_history(
-    past: Iterable[Catalog], new: Catalog, mode: str, *, formats: Formats = "dialect"
-) -> list[UrnChange]:
+    past: Iterable[Catalog | Unread],
+    new: Catalog,
+    mode: str,
+    *,
+    formats: Formats = "dialect",
+    clock: Clock | None = None,
+) -> tuple[list[UrnChange], list[Unread]]:
     """Compare with every version there was; for each URN the worst comparison is kept."""
     order = {"compatible": 0, "unknown": 1, "breaking": 2}
     worst: dict[str, UrnChange] = {}
-    known: dict[Any, Comparison | None] = {}
+    unread: list[Unread] = []
+    how = _How(mode, formats, clock, {})
     for old in past:
-        for change in _against(old, new, mode, formats, known):
+        if isinstance(old, Unread):
+            unread.append(old)
+            continue
+        for change in _against(old, new, how):
             kept = worst.get(change.urn)
             if (
                 kept is None
@@ -99,4 +125,4 @@ def compare_history(
                 or order[change.comparison.verdict] > order[kept.comparison.verdict]
             ):
                 worst[change.urn] = change
-    return [worst[urn] for urn in sorted(worst)]
+    return [worst[urn] for urn in sorted(worst)], unread

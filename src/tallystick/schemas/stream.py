@@ -1,11 +1,11 @@
 """Judge a stream of JSON lines, quickly and exactly, on one core or several.
 
-The quick way decodes a block of lines at once with msgspec, which keeps big integers, and asks
-the compiled schema. What a quick decoder would hide is found by one sum: written out again, the
-block must hold as many colons as before. A duplicate member, dropped on reading, takes at least
-its own colon with it, and nothing adds one as long as the block has no backslash (an escape could
-hide one). A block that fails the sum, has a backslash, or does not decode is read again line by
-line by the exact reader, which is the rule itself.
+Good messages of schemas inside the subset are read by their types (`tallystick.schemas.typed`).
+What is doubtful there is decoded as a block with msgspec, which keeps big integers, and the
+compiled schema is asked. What a quick decoder would hide is found by one sum: written out again,
+the block must hold as many colons as before. A duplicate member, dropped on reading, takes at least
+its own colon with it, and nothing adds one as long as no escape stands for one. A block that fails
+the sum or does not decode is read again line by line by the exact reader, which is the rule itself.
 
 Workers are forked after the first compile and read their own part of the file; findings come
 back in the order of the lines.
@@ -26,6 +26,7 @@ import msgspec
 import orjson
 
 from tallystick.core.errors import Rejected, Unavailable
+from tallystick.schemas.typed import Meta, Typed, may_hide_colon, split_lines
 from tallystick.schemas.validate import Finding, Judge, judge_bytes, judge_value
 
 if TYPE_CHECKING:
@@ -33,19 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Tally", "judge_lines", "judge_parallel"]
 
-_CHUNK: Final = 1 << 16
-_BLOCK: Final = 1 << 16
+_CHUNK: Final = 1 << 17
+_BLOCK: Final = 1 << 17
 _SHARE: Final = 1 << 22
-
-
-class _Meta(msgspec.Struct, gc=False):
-    """The members of `meta`, in their usual order."""
-
-    id: Any = msgspec.UNSET
-    queue: Any = msgspec.UNSET
-    lang: Any = msgspec.UNSET
-    schema_version: Any = msgspec.UNSET
-    created_at: Any = msgspec.UNSET
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -54,7 +45,7 @@ class _Envelope(msgspec.Struct, gc=False):
     job: Any = msgspec.UNSET
     trace_id: Any = msgspec.UNSET
     data: Any = msgspec.UNSET
-    meta: _Meta | msgspec.UnsetType = msgspec.UNSET
+    meta: Meta | msgspec.UnsetType = msgspec.UNSET
     attempts: Any = msgspec.UNSET
     urn: Any = msgspec.UNSET
 
@@ -76,9 +67,10 @@ class Tally:
 def judge_lines(judge: Judge, file: BinaryIO, source: str) -> Iterator[tuple[Tally, int]]:
     """Judge a stream chunk by chunk; each step gives its tally and the bytes it took."""
     at = 0
+    typed = Typed(judge)
     with _no_collector():
         for chunk in _chunks(file):
-            tally = judge_chunk(judge, chunk, source, at)
+            tally = judge_chunk(typed, chunk, source, at)
             at += tally.lines
             yield tally, len(chunk)
 
@@ -110,43 +102,48 @@ def _chunks(file: BinaryIO, limit: int = sys.maxsize) -> Iterator[bytes]:
         yield rest
 
 
-def judge_chunk(judge: Judge, chunk: bytes, source: str, before: int) -> Tally:
+def judge_chunk(typed: Typed, chunk: bytes, source: str, before: int) -> Tally:
     """Judge whole lines; `before` is how many lines of the stream came earlier."""
     tally = Tally()
-    if len(chunk) <= _BLOCK:
-        _judge_block(judge, chunk, source, before, tally)
-        return tally
     start, end = 0, len(chunk)
     while start < end:
         cut = chunk.find(b"\n", min(start + _BLOCK, end)) + 1 or end
-        _judge_block(judge, chunk[start:cut], source, before + tally.lines, tally)
+        _judge_block(typed, chunk[start:cut], source, before + tally.lines, tally)
         start = cut
     return tally
 
 
-def _judge_block(judge: Judge, block: bytes, source: str, before: int, tally: Tally) -> None:
-    lines = block.removesuffix(b"\n").split(b"\n")
+def _judge_block(typed: Typed, block: bytes, source: str, before: int, tally: Tally) -> None:
+    count, odd = typed.doubtful(block)
+    tally.lines += count
+    tally.ok += count - len(odd)
+    if not odd:
+        return
+    lines = split_lines(block)
+    if len(odd) < count:
+        lines = [lines[at] for at in odd]
+        block = b"\n".join(lines)
+    judge = typed.judge
     quick = _quickly(judge, block, lines)
     if quick is None:
         found = (
-            judge_bytes(judge, line, source, at)
-            for at, line in enumerate(lines, before + 1)
+            judge_bytes(judge, line, source, before + at + 1)
+            for at, line in zip(odd, lines, strict=True)
             if line.strip()
         )
     else:
         tally.ok += len(lines) - len(quick)
-        found = (judge_value(judge, message, source, before + at + 1) for at, message in quick)
+        found = (judge_value(judge, message, source, before + odd[at] + 1) for at, message in quick)
     for finding in found:
         if finding.outcome == "ok":
             tally.ok += 1
         else:
             tally.findings.append(finding)
-    tally.lines += len(lines)
 
 
 def _quickly(judge: Judge, block: bytes, lines: list[bytes]) -> list[tuple[int, object]] | None:
     """Give the messages of a block that need a closer look; None: the block must be read again."""
-    if b"\\" in block:
+    if may_hide_colon(block):
         return None
     try:
         typed = judge.urn is None and _is_envelope(lines[0])
@@ -244,23 +241,24 @@ def _receive(pipe: BinaryIO) -> Tally:
         raise Unavailable("a worker ended before its work was done", code="jobs.died") from None
     if isinstance(answer, Tally):
         return answer
-    message, code, pointer = answer
-    raise Rejected(message, code=code, pointer=pointer)
+    message, code, pointer, hint = answer
+    raise Rejected(message, code=code, pointer=pointer, hint=hint)
 
 
-def _judge_span(judge: Judge, path: str, start: int, stop: int) -> Tally | tuple[str, str, Any]:
+def _judge_span(judge: Judge, path: str, start: int, stop: int) -> Tally | tuple[Any, ...]:
     """Judge a part of a file; a schema that cannot be used is an answer, too."""
     total = Tally()
+    typed = Typed(judge)
     try:
         with Path(path).open("rb") as file, _no_collector():
             file.seek(start)
             for chunk in _chunks(file, stop - start):
-                tally = judge_chunk(judge, chunk, path, total.lines)
+                tally = judge_chunk(typed, chunk, path, total.lines)
                 total.lines += tally.lines
                 total.ok += tally.ok
                 total.findings += tally.findings
     except Rejected as error:
-        return error.message, error.code, error.pointer
+        return error.message, error.code, error.pointer, error.hint
     return total
 
 

@@ -4,7 +4,9 @@ A message is an envelope (the URN in `job`, else in `urn`; the payload in `data`
 caller names the URN, the bare payload. The whole of JSON Schema holds, in the schema's own
 dialect. `format` asserts where the dialect says so (draft-07) and annotates elsewhere, unless
 told otherwise. References never reach the network, and patterns cannot run away: the matcher
-gives up after a bounded number of steps and the message is then refused, not passed.
+gives up after a bounded number of steps and the message is then refused, not passed. A schema whose
+references multiply (`tallystick.schemas.intricacy`) is applied under the one limit of time
+(`tallystick.schemas.guard`).
 
 A message that cannot be read, or that names no known URN, is a finding too (law 2).
 """
@@ -12,11 +14,14 @@ A message that cannot be read, or that names no known URN, is a finding too (law
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import Catalog, self_contained
+from tallystick.schemas.fast import compile_fast
+from tallystick.schemas.guard import work_within
+from tallystick.schemas.intricacy import MANY, Intricacy, measure
 from tallystick.schemas.refs import dialect_of
 from tallystick.schemas.subset import find_violation
 from tallystick.schemas.values import parse_json, pointer_of
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 __all__ = [
+    "ASSERTED",
     "Checker",
     "Finding",
     "Formats",
@@ -42,9 +48,13 @@ __all__ = [
 ]
 
 Formats = Literal["dialect", "assert", "annotate"]
+ASSERTED: Final[dict[Formats, bool | None]] = {"dialect": None, "assert": True, "annotate": False}
+"""Whether `format` can fail a message; None: as the dialect says."""
 Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
 _BACKTRACK_LIMIT: Final = 100_000
 _ABSENT: Final = object()
+_SHALLOW: Final = 8
+"""A document of so many levels is judged in good time by a schema that grows with depth."""
 
 
 class Violation(NamedTuple):
@@ -90,6 +100,43 @@ class _Compiled:
         return map(_violation, self.iter_errors(instance))
 
 
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A schema whose references multiply: what could take for ever is done in a child process."""
+
+    inner: _Compiled
+    shape: Intricacy
+    name: str = "the schema"
+
+    def is_valid(self, instance: Any) -> bool:
+        """Tell whether a value conforms; a shallow one is asked outright if depth is the risk."""
+        if self.shape.ways <= MANY and not _is_deep(instance):
+            return self.inner.is_valid(instance)
+        return bool(work_within(lambda: self.inner.is_valid(instance), self.name))
+
+    def violations(self, instance: Any) -> Iterator[Violation]:
+        """Give every broken rule, or say that they are too many to be told."""
+        try:
+            yield from work_within(lambda: list(self.inner.violations(instance)), self.name)
+        except Rejected:
+            if not self.is_valid(instance):
+                reason = "refused; the reasons are too many to be listed"
+                yield Violation("", "schema", None, None, reason)
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether a value is nested deeper than `_SHALLOW`, without following it to the end."""
+    level = [value]
+    for _ in range(_SHALLOW):
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
+
+
 def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     """Compile a self-contained schema, or raise `Rejected` saying where it is malformed."""
     import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
@@ -99,12 +146,11 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         "2019-09": rs.Draft201909Validator,
         "2020-12": rs.Draft202012Validator,
     }
-    asserted = {"dialect": None, "assert": True, "annotate": False}[formats]
     try:
         compiled = kinds[dialect_of(schema)](
             schema,
             offline=True,
-            validate_formats=asserted,
+            validate_formats=ASSERTED[formats],
             pattern_options=rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
         )
     except rs.ValidationError as error:
@@ -119,7 +165,9 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         raise Rejected(
             f"the schema cannot be compiled: {error}", code="schema.malformed"
         ) from error
-    return _Compiled(compiled.is_valid, compiled.iter_errors)
+    shape = measure(schema)
+    checker = _Compiled(compiled.is_valid, compiled.iter_errors)
+    return checker if shape.is_plain else _Guarded(checker, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +218,8 @@ def _violation(error: ValidationError) -> Violation:
 class Judge:
     """The rules of one run: the catalog, how it is compiled, and the URN of bare payloads.
 
-    `quick` holds the yes-or-no question of every schema compiled so far, for tight loops.
+    `quick` holds the yes-or-no question of every schema compiled so far, for tight loops; `types`
+    the msgspec type of those that `make_type` can say, None of the others.
     """
 
     catalog: Catalog
@@ -178,6 +227,8 @@ class Judge:
     urn: str | None = None
     checkers: dict[str, Checker] = field(default_factory=dict)
     quick: dict[Any, Callable[[Any], bool]] = field(default_factory=dict)
+    types: dict[str, Any] = field(default_factory=dict)
+    make_type: Callable[[Any], Any] = lambda _: None
 
     def checker(self, urn: str) -> Checker | None:
         """Give the compiled schema of a URN, or None when the catalog has none."""
@@ -185,12 +236,19 @@ class Judge:
         if known is None and urn in self.catalog.entries:
             entry = self.catalog.entries[urn]
             try:
-                known = self.checkers[urn] = self.compile(self_contained(self.catalog, urn))
-                self.quick[urn] = known.is_valid
+                schema = self_contained(self.catalog, urn)
+                known = self.compile(schema)
             except Rejected as error:
+                named = error.message.startswith(f"{entry.path}:")
+                message = error.message if named else f"{entry.path}: {error.message}"
                 raise Rejected(
-                    f"{entry.path}: {error.message}", code=error.code, pointer=error.pointer
+                    message, code=error.code, pointer=error.pointer, hint=error.hint
                 ) from error
+            if isinstance(known, _Guarded):
+                known = replace(known, name=entry.path)
+            self.checkers[urn] = known
+            self.quick[urn] = known.is_valid
+            self.types[urn] = self.make_type(schema)
         return known
 
 
@@ -202,10 +260,18 @@ def build_judge(
     compile_with: Callable[[Any], Checker] | None = None,
 ) -> Judge:
     """Make a judge; schemas are compiled when the first message needs them."""
+    if compile_with is not None:
+        return Judge(catalog, compile_with, urn)
+
+    def make_type(schema: Any) -> Any:
+        fast = compile_fast(schema, formats=ASSERTED[formats])
+        return fast and fast.type
+
     return Judge(
         catalog,
-        compile_with or (lambda schema: compile_schema(schema, formats=formats)),
+        lambda schema: compile_schema(schema, formats=formats),
         urn,
+        make_type=make_type,
     )
 
 

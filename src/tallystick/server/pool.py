@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tallystick.core.errors import Unavailable, UsageError
+from tallystick.schemas.guard import SECONDS
 from tallystick.server.examine import Job, Report
 from tallystick.server.worker import frame
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BUDGET_SECONDS", "Busy", "Pool"]
 
-BUDGET_SECONDS: Final = 0.8
+BUDGET_SECONDS: Final = SECONDS
 _WORKERS: Final = 2
 _WAITING: Final = 32
 _START_SECONDS: Final = 60.0

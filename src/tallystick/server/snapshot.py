@@ -28,10 +28,10 @@ from tallystick.schemas.catalog import (
     read_inside,
     self_contained,
 )
+from tallystick.schemas.ids import LOCK, assign_ids, parse_lock
 from tallystick.schemas.refs import reach
 from tallystick.schemas.validate import compile_schema
 from tallystick.server.fields import list_fields
-from tallystick.server.ids import LOCK, assign_ids, parse_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from tallystick.schemas.containment.predicates import matches, predicate
 
 __all__ = ["conforms", "in_class", "satisfies"]
 
-_MAX_DEPTH = 60
+_MAX_DEPTH = 120
 
 
 def satisfies(space: Space, key: Key, value: Any) -> bool:

@@ -11,7 +11,7 @@ multiplying.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from tallystick.schemas.containment.keywords import Clause, clauses
 from tallystick.schemas.containment.nodes import Circular, Key, Literal, Node, Space
@@ -19,6 +19,8 @@ from tallystick.schemas.containment.nodes import Circular, Key, Literal, Node, S
 __all__ = ["leaves"]
 
 Leaf = list[tuple[Any, ...]]
+_MANY: Final = 3
+"""Nodes to be broken at once from which on it pays to look at each alone."""
 
 
 def leaves(space: Space, key: Key, kind: str) -> Iterator[Leaf]:
@@ -55,8 +57,18 @@ def _walk(
             elif [] not in clause:
                 choices.append((clause, literal, inner))
     choices = _narrow(choices, seen)
+    if any(not clause for clause, _, _ in choices):
+        return
+    for at, (clause, _, path) in enumerate(choices):
+        if len(clause) == 1:
+            _take(clause[0], path, todo, atoms)
+            if not _contradicts(atoms):
+                yield from _walk(space, kind, todo, atoms, seen, choices[:at] + choices[at + 1 :])
+            return
     if not choices:
         yield atoms
+        return
+    if _is_covered(space, kind, seen, choices):
         return
     choices.sort(key=lambda choice: (not choice[1][1], len(choice[0])))
     clause, literal, path = choices[0]
@@ -113,6 +125,37 @@ def _is_broken(space: Space, node: Node, kind: str, holding: Key) -> bool:
     typed = space.node({"type": kind}, node.source)
     sample = space.inhabit(holding | {(node, True), (typed, True)}, 1)
     return not sample.values and sample.complete and not sample.assumed
+
+
+def _is_covered(
+    space: Space,
+    kind: str,
+    seen: dict[Literal, None],
+    choices: list[tuple[Clause, Literal, frozenset[Node]]],
+) -> bool:
+    """Tell whether one of several nodes that must be broken holds by what holds already.
+
+    So a member of a union is set against each member of another before all of them multiply.
+    What must hold is taken without the unions themselves: less is asked, and nothing is lost.
+    """
+    broken = [literal for _, literal, _ in choices if not literal[1]]
+    if len(broken) < _MANY or any(literal[1] for _, literal, _ in choices):
+        return False
+    holding = frozenset(
+        literal for literal in seen if literal[1] and _is_definite(space, literal[0], kind)
+    )
+    if not holding:
+        return False
+    typed = (space.node({"type": kind}, broken[0][0].source), True)
+    for literal in broken:
+        sample = space.inhabit(holding | {literal, typed}, 1)
+        if not sample.values and sample.complete and not sample.assumed:
+            return True
+    return False
+
+
+def _is_definite(space: Space, node: Node, kind: str) -> bool:
+    return all(len(clause) < 2 for clause in clauses(space, node, True, kind))
 
 
 def _contradicts(atoms: Leaf) -> bool:

@@ -116,11 +116,11 @@ def _subs(space: Space, node: Node, keyword: str) -> list[Node]:
 
 
 def _all_of(space: Space, node: Node, _: str) -> Iterator[Part]:
-    yield _one(*((one, True) for one in _subs(space, node, "allOf")))
+    yield _one(*((one, True) for one in dict.fromkeys(_subs(space, node, "allOf"))))
 
 
 def _any_of(space: Space, node: Node, _: str) -> Iterator[Part]:
-    subs = _subs(space, node, "anyOf")
+    subs = list(dict.fromkeys(_subs(space, node, "anyOf")))
     yield [[[(one, True)] for one in subs]], [[(one, False) for one in subs]]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
@@ -75,10 +76,15 @@ def _classes(term: Term, want: int) -> list[Class]:
     return out
 
 
-def find_words(term: Term, want: int) -> tuple[list[str], bool, int]:
-    """Give up to `want` words, whether they are all there are, and what the search cost."""
+def find_words(
+    term: Term, want: int, tick: Callable[[], None] = lambda: None
+) -> tuple[list[str], bool, int]:
+    """Give up to `want` words, whether they are all there are, and what the search cost.
+
+    `tick` is called for every state and may raise when the time is over.
+    """
     classes = _classes(term, want + 1)
-    graph, whole = _explore(term, classes)
+    graph, whole = _explore(term, classes, tick)
     live = _live(graph)
     steps = len(graph) * len(classes)
     if term not in live:
@@ -104,7 +110,9 @@ def find_words(term: Term, want: int) -> tuple[list[str], bool, int]:
     return words[:want], complete and len(words) <= want, steps + visited
 
 
-def _explore(term: Term, classes: list[Class]) -> tuple[dict[Term, list[Term]], bool]:
+def _explore(
+    term: Term, classes: list[Class], tick: Callable[[], None]
+) -> tuple[dict[Term, list[Term]], bool]:
     graph: dict[Term, list[Term]] = {}
     queue = deque([term])
     while queue:
@@ -113,6 +121,7 @@ def _explore(term: Term, classes: list[Class]) -> tuple[dict[Term, list[Term]], 
             continue
         if len(graph) >= _MAX_STATES:
             return graph, False
+        tick()
         targets = [derive(state, ord(shown[0])) for shown, _ in classes]
         graph[state] = targets
         queue.extend(target for target in targets if target not in graph and target != NOTHING)

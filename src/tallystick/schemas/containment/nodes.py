@@ -7,7 +7,7 @@ literals. Two subschemas written alike are one node, so `a and not a` is seen at
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -98,28 +98,61 @@ class Space:
     answers: dict[Key, tuple[int, Sample]] = field(default_factory=dict)
     open: set[Key] = field(default_factory=set)
     kept: list[Any] = field(default_factory=list)
+    reaches: dict[Any, Any] = field(default_factory=dict)
+    clock: Callable[[], float] | None = None
+    deadline: float = 0.0
     inhabit: Callable[[Key, int], Sample] = lambda _key, _want: Sample((), complete=False)
 
     def spend(self, steps: int) -> None:
-        """Take steps from the budget; raise `Exhausted` when it is gone."""
+        """Take steps from the budget; raise `Exhausted` when it, or the time, is gone."""
         self.budget -= steps
         if self.budget < 0:
             raise Exhausted("the budget of the pair is spent")
+        if self.clock is not None and self.clock() > self.deadline:
+            raise Exhausted("the time of the pair is over")
 
     def node(self, value: Any, source: Source) -> Node:
         """Give the node of a subschema; structurally equal ones are the same."""
         place = (id(value), id(source))
         known = self.by_identity.get(place)
         if known is None:
-            text = json.dumps(value, sort_keys=True)
-            bound: Any = id(source) if 'Ref"' in text or '$ref"' in text else (
-                source.dialect, source.formats,
-            )  # fmt: skip
+            self.kept.append(value)  # an identity may not be reused while it is a key
+            meant = follow_plain(value, source)
+            text = json.dumps(meant, sort_keys=True)
+            bound = (source.dialect, source.formats, self.reach(meant, text, source))
             known = self.nodes.get((text, bound))
             if known is None:
-                known = self.nodes[(text, bound)] = Node(value, source, len(self.nodes))
+                known = self.nodes[(text, bound)] = Node(meant, source, len(self.nodes))
             self.by_identity[place] = known
-            self.kept.append(value)  # an identity may not be reused while it is a key
+        return known
+
+    def reach(self, value: Any, text: str, source: Source) -> Any:
+        """Give all that references lead to: what is written alike and leads alike means the same.
+
+        References that move (`$dynamicRef`) or lead nowhere bind a subschema to its document.
+        """
+        if 'Ref"' in text:
+            return id(source)
+        if '"$ref"' not in text:
+            return None
+        start = tuple(sorted(references_in(value)))
+        known = self.reaches.get((start, id(source)))
+        if known is None:
+            found: dict[str, str] = {}
+            pending = list(start)
+            while pending:
+                reference = pending.pop()
+                if reference in found:
+                    continue
+                try:
+                    target = find_pointer(source.root, unquote(reference[1:]))
+                except KeyError:
+                    return id(source)
+                found[reference] = json.dumps(target, sort_keys=True)
+                if 'Ref"' in found[reference]:
+                    return id(source)
+                pending.extend(references_in(target))
+            known = self.reaches[start, id(source)] = frozenset(found.items())
         return known
 
     def refer(self, node: Node, reference: str) -> Node:
@@ -133,6 +166,41 @@ class Space:
             return self.node(find_pointer(root, unquote(reference[1:])), node.source)
         except KeyError:
             raise Undecided(f"$ref {reference!r} leads nowhere") from None
+
+
+_SILENT: Final = frozenset({
+    "$comment", "$defs", "$schema", "default", "definitions", "description", "examples", "title",
+})  # fmt: skip
+
+
+def follow_plain(value: Any, source: Source) -> Any:
+    """Go where a subschema that is nothing but a reference leads, unless it leads to itself."""
+    seen = set()
+    here = value
+    while isinstance(here, dict) and isinstance(here.get("$ref"), str) and id(here) not in seen:
+        seen.add(id(here))
+        reference = here["$ref"]
+        alone = source.dialect == "draft-07" or not here.keys() - _SILENT - {"$ref"}
+        if not alone or not reference.startswith("#/"):
+            return here
+        try:
+            here = find_pointer(source.root, unquote(reference[1:]))
+        except KeyError:
+            return here
+    return value if isinstance(here, dict) and id(here) in seen else here
+
+
+def references_in(value: Any) -> Iterator[str]:
+    """Give every `$ref` of a subschema, and of what only looks like one."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                yield node["$ref"]
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
 
 
 def _dynamic_anchor(root: Any, reference: str) -> Any:

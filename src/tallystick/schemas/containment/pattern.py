@@ -9,6 +9,7 @@ the validator reads it.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ from tallystick.schemas.containment.regex import (
     repeat,
 )
 
-__all__ = ["NotRegular", "pattern_language"]
+__all__ = ["NotRegular", "approximate", "pattern_language"]
 
 _MAX_PATTERN: Final = 2000
 
@@ -229,6 +230,25 @@ def _language(node: Any, after: Term, *, first: bool) -> Term:
     for part, begins in zip(reversed(parts), reversed(starts), strict=True):
         after = _language(part, after, first=begins)
     return after
+
+
+_PROPERTIES: Final = {"L": "a-zA-Zé", "Lu": "A-ZÉ", "Ll": "a-zé", "N": "0-9", "Nd": "0-9"}
+
+
+def approximate(pattern: str) -> str:
+    """Give a pattern without word boundaries and Unicode properties that finds similar strings."""
+
+    def stand_in(match: re.Match[str]) -> str:
+        inner = _PROPERTIES.get(match[2] or match[3], "a-zA-Z0-9")
+        return inner if _is_inside(pattern, match.start()) else f"[{inner}]"
+
+    plain = re.sub(r"\\([pP])(?:\{(\w+)\}|(\w))", stand_in, pattern)
+    return re.sub(r"\\[bB]", "", plain)
+
+
+def _is_inside(pattern: str, at: int) -> bool:
+    """Tell whether a place of a pattern is inside a class."""
+    return pattern.rfind("[", 0, at) > pattern.rfind("]", 0, at)
 
 
 @lru_cache(maxsize=5000)

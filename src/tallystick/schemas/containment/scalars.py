@@ -15,7 +15,7 @@ from typing import Any
 
 from tallystick.schemas.containment.language import find_words
 from tallystick.schemas.containment.nodes import Sample, Space, exact
-from tallystick.schemas.containment.pattern import NotRegular, pattern_language
+from tallystick.schemas.containment.pattern import NotRegular, approximate, pattern_language
 from tallystick.schemas.containment.predicates import HOLDS, SAMPLES, enclosing, matches, predicate
 from tallystick.schemas.containment.regex import (
     ANY,
@@ -33,6 +33,7 @@ __all__ = ["solve_number", "solve_string"]
 Atoms = list[tuple[Any, ...]]
 _EMPTY = Sample((), complete=True)
 _MAX_CHARACTERS = 1_000_000
+_NEAR = 12
 
 
 def solve_number(space: Space, atoms: Atoms, want: int) -> Sample:
@@ -177,7 +178,7 @@ def solve_string(space: Space, atoms: Atoms, want: int) -> Sample:
         terms.extend(complement(literal(word)) for word in sorted(out))
         out = set()
     if not asked:
-        words, complete, steps = find_words(both(*terms), want + len(out))
+        words, complete, steps = find_words(both(*terms), want + len(out), lambda: space.spend(0))
         space.spend(steps // 4)
         kept = [word for word in words if word not in out]
         return Sample(tuple(kept[:want]), complete and len(kept) <= want)
@@ -204,12 +205,12 @@ def _ask(
     if _is_contradiction(asked):
         return _EMPTY
     term = both(term, *(enclosing(question) for question, sign in asked if sign))
-    words, complete, steps = find_words(term, max(want, 40))
+    words, complete, steps = find_words(term, max(want, 40), lambda: space.spend(0))
     space.spend(steps // 4)
     samples = [one for values in SAMPLES.values() for one in values]
     guesses = ["", "a", "!", "1", "a b", "-1", "e30=", "{}", "@", "null", "aa", "ab", "a1", "foo"]
     kept: dict[str, None] = {}
-    for word in [*samples, *words, *guesses]:
+    for word in [*samples, *words, *_near(space, asked), *guesses]:
         space.spend(1)
         if word in out or not _member(term, word):
             continue
@@ -218,6 +219,26 @@ def _ask(
             if len(kept) >= want:
                 return Sample(tuple(kept), complete=False)
     return Sample(tuple(kept), complete)
+
+
+def _near(space: Space, asked: set[tuple[str, bool]]) -> list[str]:
+    """Give texts near to what patterns beyond regular languages match, and do not match."""
+    terms = []
+    for question, sign in sorted(asked):
+        pattern = json.loads(question).get("pattern")
+        if pattern is not None:
+            try:
+                term = pattern_language(approximate(pattern))
+            except NotRegular:
+                continue
+            terms.append((term, sign))
+    both_ways = both(*(term if sign else complement(term) for term, sign in terms))
+    found: list[str] = []
+    for term in (both_ways, *(term for term, _ in terms)):
+        words, _, steps = find_words(term, _NEAR, lambda: space.spend(0))
+        space.spend(steps // 4)
+        found.extend(one for word in words for one in (word, f"{word}a", f"{word} a", f"a {word}"))
+    return [*found, "é"]
 
 
 def _is_contradiction(asked: set[tuple[str, bool]]) -> bool:

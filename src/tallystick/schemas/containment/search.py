@@ -35,9 +35,11 @@ Atoms = list[tuple[Any, ...]]
 _EMPTY: Final = Sample((), complete=True)
 
 
-def make_space(budget: int) -> Space:
-    """Open a space in which questions can be asked."""
-    space = Space(budget)
+def make_space(
+    budget: int, clock: Callable[[], float] | None = None, deadline: float = 0.0
+) -> Space:
+    """Open a space in which questions can be asked until the budget or the time is gone."""
+    space = Space(budget, clock=clock, deadline=deadline)
     space.inhabit = lambda key, want: inhabit(space, key, want)
     return space
 

@@ -18,7 +18,7 @@ from tallystick.schemas.values import escape, line_of, parse_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["LOCK", "MAX_ID", "assign_ids", "parse_lock", "render_lock"]
+__all__ = ["LOCK", "MAX_ID", "assign_ids", "parse_lock", "read_lock", "render_lock"]
 
 LOCK: Final = "ids.lock"
 """The name of the lock; it stands beside the manifest."""
@@ -26,7 +26,15 @@ MAX_ID: Final = 2**31 - 1
 
 
 def parse_lock(raw: bytes, file: str = LOCK) -> dict[str, int]:
-    """Read a lock, or raise `Rejected` naming the line."""
+    """Read a lock, or raise the first fault, naming the line."""
+    _, faults = read_lock(raw, file)
+    if faults:
+        raise faults[0]
+    return dict(parse_json(raw, file)["ids"])
+
+
+def read_lock(raw: bytes, file: str = LOCK) -> tuple[set[str], tuple[Rejected, ...]]:
+    """Give the URNs of a lock and every fault; only text that is not JSON is raised."""
     value = parse_json(raw, file)
     text = raw.decode()
 
@@ -36,16 +44,18 @@ def parse_lock(raw: bytes, file: str = LOCK) -> dict[str, int]:
         )
 
     if not isinstance(value, dict) or value.keys() != {"ids"} or not isinstance(value["ids"], dict):
-        raise fault("", 'a lock is {"ids": {URN: id}}')
+        return set(), (fault("", 'a lock is {"ids": {URN: id}}'),)
     holders: dict[int, str] = {}
+    faults = []
     for urn, number in value["ids"].items():
         place = f"/ids/{escape(urn)}"
         if not _is_id(number):
-            raise fault(place, f"an id is a whole number from 1 to {MAX_ID}")
-        if number in holders:
-            raise fault(place, f"the id {number} belongs to {holders[number]} already")
-        holders[number] = urn
-    return dict(value["ids"])
+            faults.append(fault(place, f"an id is a whole number from 1 to {MAX_ID}"))
+        elif number in holders:
+            faults.append(fault(place, f"the id {number} belongs to {holders[number]} already"))
+        else:
+            holders[number] = urn
+    return set(value["ids"]), tuple(faults)
 
 
 def _is_id(number: Any) -> bool:

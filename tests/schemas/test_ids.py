@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.core.errors import Rejected
-from tallystick.server.ids import assign_ids, parse_lock, render_lock
+from tallystick.schemas.ids import assign_ids, parse_lock, render_lock
 
 URNS = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=12)
 
