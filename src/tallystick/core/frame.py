@@ -7,16 +7,16 @@ broker's own types: a Kafka header is bytes, a Service Bus property may be a num
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 __all__ = ["Frame", "Sections"]
 
 Sections = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One native message: the exact body, and the native fields beside it."""
 
     body: bytes

@@ -23,7 +23,8 @@ class Partition:
     def hand_out(self, offset: int) -> None:
         """Note that a record is with a handler."""
         self.out.add(offset)
-        self.after = max(self.after, offset + 1)
+        if offset >= self.after:
+            self.after = offset + 1
 
     def finish(self, offset: int) -> None:
         """Note that a record is done."""

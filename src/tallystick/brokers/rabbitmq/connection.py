@@ -54,6 +54,8 @@ class Connection:
         self._failure: BaseException | None = None
         self._arrived: Final = Condition()
         self._deliveries: Final[dict[str, deque[tuple[Any, Any, bytes]]]] = {}
+        self._unsettled: Final[dict[int, None]] = {}
+        self._told = True
         self._unconfirmed: Final[dict[int, tuple[str, _Batch]]] = {}
         self._published = 0
         self._publishing: Any = None
@@ -136,19 +138,30 @@ class Connection:
             return self._consuming, [held.popleft() for _ in range(min(limit, len(held)))]
 
     def settle(self, channel: Any, tags: Sequence[int], *, requeue: bool = False) -> None:
-        """Acknowledge deliveries of this channel, or put them back."""
+        """Acknowledge deliveries of this channel, or put them back.
+
+        Nobody confirms an acknowledgement, so nobody waits for one: it is written next. Those below
+        all that are still out go as one.
+        """
         if channel is not self._consuming or self._failure is not None:
             raise Broken("the channel is gone")
 
-        def answer(done: Future[None]) -> None:
+        def answer() -> None:
+            if not channel.is_open:
+                return
+            for tag in tags:
+                self._unsettled.pop(tag, None)
+            lowest = next(iter(self._unsettled), max(tags) + 1)
+            together = 0 if requeue else max((tag for tag in tags if tag < lowest), default=0)
+            if together:
+                channel.basic_ack(together, multiple=True)
             for tag in tags:
                 if requeue:
                     channel.basic_nack(tag, requeue=True)
-                else:
+                elif tag > together:
                     channel.basic_ack(tag)
-            done.set_result(None)
 
-        self.call(answer)
+        self._connection.ioloop.add_callback_threadsafe(answer)
 
     def close(self) -> None:
         """End the connection and its thread."""
@@ -238,12 +251,21 @@ class Connection:
                 return
 
     def _consume(self, done: Future[None], queue: str) -> None:
+        held = self._deliveries[queue]
+
         def arrived(_channel: Any, method: Any, properties: Any, body: bytes) -> None:
-            with self._arrived:
-                self._deliveries[queue].append((method, properties, body))
-                self._arrived.notify_all()
+            self._unsettled[method.delivery_tag] = None
+            held.append((method, properties, body))
+            if self._told:  # once for all that came in one piece
+                self._told = False
+                self._connection.ioloop.add_callback(self._tell)
 
         self._consuming.basic_consume(queue, arrived, callback=lambda _: done.set_result(None))
+
+    def _tell(self) -> None:
+        self._told = True
+        with self._arrived:
+            self._arrived.notify_all()
 
     def _declare(
         self, done: Future[None], queue: str, *, passive: bool, arguments: dict[str, Any]
@@ -269,6 +291,9 @@ class Connection:
 
 def _words(error: BaseException) -> str:
     """Say what is at the bottom of it: pika wraps one error in another, or in a list."""
+    wrapped = getattr(error, "exception", None)
+    if isinstance(wrapped, BaseException):
+        return _words(wrapped)
     inner = getattr(error, "exceptions", None) or getattr(error, "args", ())
     if inner and isinstance(inner[-1], BaseException):
         return _words(inner[-1])
