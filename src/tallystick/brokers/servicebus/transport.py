@@ -5,6 +5,7 @@ URL: `sb://[keyname:key@]host[:port]`, `servicebus://` or `azureservicebus://`, 
     emulator=1    plain AMQP to an emulator; so for a host of this machine unless emulator=0
     prefetch=0    messages that the client may have locked before they are asked for
     timeout=30    seconds that connecting may take
+    ca, verify    whom to trust (`brokers/tls.py`); the service always speaks TLS, an emulator never
 
 The key goes into no text. Locks, deliveries and the dead-letter queue are the service's own; a
 queue's settings are made where it is made, in the service, and not here.
@@ -18,6 +19,7 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, Final
 
+from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import Refused, UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.slot import Long
@@ -35,7 +37,7 @@ from tallystick.core.transport import (
 
 __all__ = ["ServiceBusTransport", "connect", "write_connection"]
 
-_OPTIONS: Final = ("emulator", "prefetch", "timeout")
+_OPTIONS: Final = ("emulator", "prefetch", "timeout", *TLS_OPTIONS)
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
 _FIELDS: Final = ("subject", "correlation_id", "message_id", "content_type")
 _INT: Final = 2**31
@@ -265,6 +267,11 @@ def connect(address: Address) -> Callable[[], ServiceBusTransport]:
         from azure.servicebus import ServiceBusClient  # noqa: PLC0415
     except ImportError as error:
         raise missing_client("servicebus", error) from error
+    tls = read_tls(address, secure=not emulator, instead="emulator=0")
+    if tls is not None and not tls.verify:
+        raise UsageError(
+            "Service Bus is never talked to unchecked", code="url_option", hint="give ca=FILE"
+        )
     if not emulator and not (address.user and address.password):
         raise UsageError(
             f"{address}: Service Bus needs a key",
@@ -275,9 +282,15 @@ def connect(address: Address) -> Callable[[], ServiceBusTransport]:
     endpoint = f"sb://{host}:{address.port}" if address.port else f"sb://{host}"
     text = write_connection(endpoint, name, key, emulator=emulator)
 
+    trust: dict[str, Any] = {"connection_verify": tls.ca} if tls and tls.ca else {}
+
     def open_client() -> Any:
         return ServiceBusClient.from_connection_string(
-            text, retry_total=0, socket_timeout=timeout, logging_enable=False
+            text,
+            retry_total=0,
+            socket_timeout=timeout,
+            logging_enable=False,
+            **trust,
         )
 
     return lambda: ServiceBusTransport(address, open_client, prefetch)
