@@ -15,11 +15,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Final
 
 from tallystick import App
 from tallystick.core.errors import UsageError
 
 __all__ = ["register"]
+
+
+_CHATTY: Final = ("pika", "azure", "botocore", "urllib3")
+"""Client libraries that log what they raise as well: here it is said once, in our words."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +40,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     app = _find(args.app)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     print(f"tally: {app!r}; stop with Ctrl-C", file=sys.stderr)
     with _watched(app):
         counts = app.run(args.queue, limit=args.limit, idle=args.idle)

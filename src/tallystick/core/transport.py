@@ -149,7 +149,11 @@ def read_number(address: Address, name: str, default: float) -> float:
     except ValueError:
         number = -1.0
     if not isfinite(number) or number < 0:
-        raise UsageError(f"{name} is {text!r}, not a number from 0", code="url_option")
+        raise UsageError(
+            f"{name} is {text!r}, not a number from 0",
+            code="url_option",
+            hint=f"for example {name}={default:g}",
+        )
     return number
 
 
@@ -159,7 +163,9 @@ def is_on(address: Address, name: str, *, default: bool = False) -> bool:
     if text is None:
         return default
     if text.lower() not in _ON:
-        raise UsageError(f"{name} is {text!r}, not 1 or 0", code="url_option")
+        raise UsageError(
+            f"{name} is {text!r}, not 1 or 0", code="url_option", hint=f"write {name}=1 or {name}=0"
+        )
     return _ON[text.lower()]
 
 
@@ -169,7 +175,7 @@ _CAUSES: Final = (
      "the broker refused the login: check the user and the password in the URL"),
     ("untrusted", ("certificate", "self-signed", "ssl handshake"),
      "the certificate is not one to trust: give its authority with ca=FILE in the URL"),
-    ("full", ("oom command", "misconf", "no space", "disk", "resource-limit", "quota", "blocked"),
+    ("full", ("maxmemory", "misconf", "no space", "disk", "resource-limit", "quota", "blocked"),
      "the broker has no room and took nothing: make room, then send again"),
 )  # fmt: skip
 """Code, words in what a client says, and what to do; the first row that fits counts."""

@@ -261,7 +261,9 @@ class KafkaTransport:
             yield
         except (KafkaException, OSError) as error:
             fault = self._cluster.fault or self._find_fault()
-            raise unreachable(self._address, OSError(fault) if fault else error) from error
+            if not fault and isinstance(error, KafkaException):
+                fault = error.args[0].str()
+            raise unreachable(self._address, OSError(fault or str(error))) from error
 
 
 def connect(address: Address) -> Callable[[], KafkaTransport]:

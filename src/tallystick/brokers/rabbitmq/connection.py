@@ -56,6 +56,7 @@ class Connection:
         self._deliveries: Final[dict[str, deque[tuple[Any, Any, bytes]]]] = {}
         self._unsettled: Final[dict[int, None]] = {}
         self._told = True
+        self._blocked = ""
         self._unconfirmed: Final[dict[int, tuple[str, _Batch]]] = {}
         self._published = 0
         self._publishing: Any = None
@@ -102,7 +103,8 @@ class Connection:
                 if self._failure is not None:
                     raise Broken(_words(self._failure)) from None
                 if monotonic() >= end:
-                    raise Broken(f"no answer in {self._timeout:g} s") from None
+                    why = f": it has blocked publishers ({self._blocked})" if self._blocked else ""
+                    raise Broken(f"no answer in {self._timeout:g} s{why}") from None
 
     def declare(self, queue: str, arguments: dict[str, Any]) -> None:
         """Make a durable queue unless there is one, on a channel that may fail."""
@@ -196,7 +198,15 @@ class Connection:
             batch.fail(_words(error))
         self._unconfirmed.clear()
 
+    def _on_blocked(self, _connection: Any, frame: Any) -> None:
+        self._blocked = frame.method.reason or "no room"
+
+    def _on_unblocked(self, _connection: Any, _frame: Any) -> None:
+        self._blocked = ""
+
     def _on_open(self, connection: Any) -> None:
+        connection.add_on_connection_blocked_callback(self._on_blocked)
+        connection.add_on_connection_unblocked_callback(self._on_unblocked)
         connection.channel(on_open_callback=self._on_publishing)
 
     def _on_publishing(self, channel: Any) -> None:

@@ -127,7 +127,11 @@ def connect(address: Address) -> Callable[[], RedisTransport]:
     unlimited = address.options.get("retry_after") == "none"
     retry_after = None if unlimited else int(read_number(address, "retry_after", 90))
     if address.path and not address.path.isdigit():
-        raise UsageError(f"{address}: a Redis database is a number", code="url")
+        raise UsageError(
+            f"{address}: a Redis database is a number",
+            code="url",
+            hint="for example redis://127.0.0.1:6379/0",
+        )
     tls = read_tls(address, secure=address.scheme == "rediss", instead="rediss://")
     layout: Layout = LegacyLayout(retry_after, most)
     if is_on(address, "laravel"):
