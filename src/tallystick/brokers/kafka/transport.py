@@ -153,14 +153,18 @@ class KafkaTransport:
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Commit as far as everything before is done."""
         stale = 0
-        touched: set[tuple[str, int]] = set()
+        finished: dict[tuple[str, int, int], list[int]] = {}
         for delivery in deliveries:
-            partition = self._partition(delivery)
+            number, epoch, offset = delivery.handle
+            finished.setdefault((delivery.queue, number, epoch), []).append(offset)
+        touched: set[tuple[str, int]] = set()
+        for (queue, number, epoch), offsets in finished.items():
+            partition = self._find(queue, number, epoch)
             if partition is None:
-                stale += 1
+                stale += len(offsets)
                 continue
-            partition.finish(delivery.handle[2])
-            touched.add((delivery.queue, delivery.handle[0]))
+            partition.finish(*offsets)
+            touched.add((queue, number))
         with self._talking():
             for queue, number in touched:
                 reader = self._readers[queue]
@@ -231,7 +235,10 @@ class KafkaTransport:
 
     def _partition(self, delivery: Delivery) -> Partition | None:
         number, epoch, _ = delivery.handle
-        reader = self._readers.get(delivery.queue)
+        return self._find(delivery.queue, number, epoch)
+
+    def _find(self, queue: str, number: int, epoch: int) -> Partition | None:
+        reader = self._readers.get(queue)
         partition = reader.partitions.get(number) if reader else None
         return partition if partition is not None and partition.epoch == epoch else None
 
