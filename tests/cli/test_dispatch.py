@@ -41,6 +41,8 @@ def test_every_noun_answers_help(noun: str, capsys: pytest.CaptureFixture[str]) 
         ("tally envelope encode - <&-", "standard input is closed"),
         (f"tally envelope show '{EXAMPLE}' >&-", "standard output is closed"),
         (f"tally envelope show '{EXAMPLE}' >/dev/full", "No space left on device"),
+        (f"tally envelope show '{EXAMPLE}' >/dev/full", "hint: the disk is full"),
+        ("tally suite run standard/bytes/numbers/zero --journal /dev/full", "the disk is full"),
         ("tally journal show /bin/ls", "not UTF-8"),
         ("tally suite run --known /bin/ls", "not UTF-8"),
     ],

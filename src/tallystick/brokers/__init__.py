@@ -43,7 +43,7 @@ BROKERS: Final[Mapping[str, Broker]] = {
         "Azure Service Bus", SERVICEBUS, ("sb", "servicebus", "azureservicebus"), {}
     ),
     "pulsar": Broker("Apache Pulsar", PULSAR, ("pulsar", "pulsar+ssl"), {}),
-    "kafka": Broker("Apache Kafka", KAFKA, ("kafka",), {}),
+    "kafka": Broker("Apache Kafka", KAFKA, ("kafka", "kafka+ssl"), {}),
     "artemis": Broker("ActiveMQ Artemis", ARTEMIS, ("artemis", "artemis+ssl"), {}),
 }
 

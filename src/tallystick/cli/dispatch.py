@@ -8,6 +8,7 @@ say that everything conforms. What nobody foresaw is a fault of ours: one line, 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -27,6 +28,12 @@ BROKEN_PIPE: Final = 141
 TRACEBACK: Final = "TALLY_TRACEBACK"
 """Set this in the environment, and an internal fault is raised with its traceback."""
 
+_HINTS: Final = {
+    errno.ENOSPC: "the disk is full, or the file takes nothing; what was written is not whole",
+    errno.EACCES: "you may not read or write there",
+    errno.ENOENT: "is the name right, and the folder there?",
+}
+
 
 def run(argv: list[str], nouns: Mapping[str, str]) -> int:
     """Parse and run; 0 conforms, 1 a finding, 2 usage or I/O."""
@@ -44,7 +51,8 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
         return BROKEN_PIPE
     except OSError as error:
         _drop_output()
-        return _fail(f"{error.strerror}: {error.filename or ''}".rstrip(": "), "", 2)
+        hint = _HINTS.get(error.errno or 0, "")
+        return _fail(f"{error.strerror}: {error.filename or ''}".rstrip(": "), hint, 2)
     except KeyboardInterrupt:
         return _fail("stopped", "", 130)
     except Exception as error:

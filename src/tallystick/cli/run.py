@@ -9,15 +9,21 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from tallystick import App
 from tallystick.cli.live import Live
 from tallystick.core.errors import UsageError
 
 __all__ = ["register"]
+
+
+_CHATTY: Final = ("pika", "azure", "botocore", "urllib3")
+"""Client libraries that log what they raise as well: here it is said once, in our words."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +45,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.every is not None and args.every <= 0:
         raise UsageError(f"--every is {args.every:g}, not above 0", code="option")
     app = _find(args.app)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     print(f"tally: {app!r}; stop with Ctrl-C", file=sys.stderr)
     with Live(app, args.queue, machine=args.json, every=args.every):
         counts = app.run(args.queue, limit=args.limit, idle=args.idle)

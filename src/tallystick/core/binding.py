@@ -26,7 +26,7 @@ from tallystick.core.names import DEFAULT_QUEUE, Names, is_fifo, name
 from tallystick.core.slot import TYPES, Field, Slot, fill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tallystick.core.settle import SettleRule
 
@@ -44,7 +44,9 @@ __all__ = [
     "gate_frame",
     "headers_of",
     "project",
+    "project_as",
     "read_count",
+    "read_options",
     "reconcile",
     "retry_fields",
     "route",
@@ -55,6 +57,12 @@ OUT_OF_BAND: Final = ("traceparent", "tracestate", "bq-replay-bypass")
 
 MAX_COUNT: Final = 2**31 - 1
 _NO_META: Final = Meta()
+_NO_KEYS: Final[frozenset[str]] = frozenset()
+_NOTHING: Final[Mapping[str, Any]] = {}
+_SHORT: Final = 10
+_NATIVES: Final[Mapping[type, str]] = {
+    str: "text", bytes: "bytes", int: "integer", bool: "boolean",
+}  # fmt: skip
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 
 
@@ -106,6 +114,20 @@ class Binding:
     visibility: VisibilityRule | None = None
     route: Field | None = None
     original: Field | None = None
+    own_keys: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
+    """Section -> the keys in it that are the contract's own; found once, read per message."""
+    read_gate: Callable[[Any], Any] | None = field(init=False, repr=False, compare=False)
+    """How the version property is read, by the type of the slot that carries it."""
+
+    def __post_init__(self) -> None:
+        rules = [rule.slots for rule in (self.delay, self.retry) if rule]
+        every = [slot for slots in (self.slots, *rules) for slot in slots]
+        sections = {slot.section for slot in every}
+        keys = {name: frozenset(s.key for s in every if s.section == name) for name in sections}
+        object.__setattr__(self, "own_keys", keys)
+        place = self.gate and (self.gate.section, self.gate.key)
+        types = [TYPES[slot.type].read for slot in self.slots if (slot.section, slot.key) == place]
+        object.__setattr__(self, "read_gate", types[0] if types else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +174,11 @@ def project(binding: Binding, envelope: Envelope, **options: Any) -> Frame:
 
     A retry (`attempts_before`) and a requested `delay` are two rules and exclude each other.
     """
-    given = _options(options)
+    return project_as(binding, envelope, read_options(options))
+
+
+def project_as(binding: Binding, envelope: Envelope, given: Options) -> Frame:
+    """Do the same with options that were read before: they are the same for a whole batch."""
     facts = envelope_facts(envelope)
     queue = given.queue or facts["meta.queue"] or DEFAULT_QUEUE
     if binding.route is not None and given.routed_as:
@@ -169,13 +195,13 @@ def project(binding: Binding, envelope: Envelope, **options: Any) -> Frame:
 
 def delay_fields(binding: Binding, delay: float, **options: Any) -> Sections:
     """Give only the native fields that delay a message by so many seconds, or refuse."""
-    given = _options(options)
+    given = read_options(options)
     return _delay_sections(binding, delay, given.queue or DEFAULT_QUEUE, given)
 
 
 def retry_fields(binding: Binding, attempts_before: int, **options: Any) -> Sections:
     """Give only the native fields that a retry adds or changes, or refuse."""
-    given = _options(options)
+    given = read_options(options)
     return _retry_sections(binding, attempts_before, given.queue or DEFAULT_QUEUE, given)
 
 
@@ -183,7 +209,7 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
     """Give the attempts of a delivery; an absent count in the body reads as 0."""
     attempts = body_attempts or 0
     for count in binding.counts:
-        native = read_count(sections.get(count.section, {}).get(count.key))
+        native = read_count(sections.get(count.section, _NOTHING).get(count.key))
         if native is None:
             continue
         native -= count.offset
@@ -194,7 +220,11 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
 def read_count(value: Any) -> int | None:
     """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
     if isinstance(value, bytes):
+        if len(value) < _SHORT and value.isdigit():
+            return int(value)
         value = value.decode("latin-1")
+    if type(value) is str and len(value) < _SHORT and value.isascii() and value.isdigit():
+        return int(value)
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         significant = value.lstrip("0") or "0"
         value = int(significant) if len(significant) <= len(str(MAX_COUNT)) else None
@@ -218,12 +248,14 @@ def gate(binding: Binding, present: bool, value: Any = None) -> bool:
 
 def gate_frame(binding: Binding, sections: Sections) -> bool:
     """Tell the same from a delivery, reading the property where the table says it stands."""
-    rule = binding.gate
-    if rule is None:
+    rule, read = binding.gate, binding.read_gate
+    if rule is None or read is None:
         return True
-    held = sections.get(rule.section, {})
-    carrier = next(s for s in binding.slots if (s.section, s.key) == (rule.section, rule.key))
-    return gate(binding, rule.key in held, TYPES[carrier.type].read(held.get(rule.key)))
+    held = sections.get(rule.section, _NOTHING)
+    value = held.get(rule.key)
+    if value == b"1" and "bytes" in rule.natives:  # as nearly every message says
+        return True
+    return gate(binding, rule.key in held, read(value))
 
 
 def route(binding: Binding, sections: Sections, urn: str) -> str:
@@ -239,24 +271,28 @@ def headers_of(binding: Binding, sections: Sections) -> dict[str, str]:
     extras = binding.extras
     if extras is None:
         return {}
+    held = sections.get(extras.section)
+    if not held:
+        return {}
+    contract = binding.own_keys.get(extras.section, _NO_KEYS)
+    if contract.issuperset(held):
+        return {}
+    others = [key for key in held if key not in contract]
     sent = {name.replace("-", extras.hyphen): name for name in OUT_OF_BAND}
-    contract = _contract_keys(binding, extras.section)
-    texts = {
-        sent.get(key, key): TYPES[extras.type].read(value)
-        for key, value in sections.get(extras.section, {}).items()
-        if key not in contract
-    }
+    texts = {sent.get(key, key): TYPES[extras.type].read(held[key]) for key in others}
     return {key: value for key, value in texts.items() if isinstance(value, str)}
 
 
 def _native_name(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
+    exact = _NATIVES.get(type(value))
+    if exact is not None:
+        return exact
     names = ((str, "text"), (bytes, "bytes"), (int, "integer"))
     return next((name for kind, name in names if isinstance(value, kind)), "other")
 
 
-def _options(options: Mapping[str, Any]) -> Options:
+def read_options(options: Mapping[str, Any]) -> Options:
+    """Check what a publish adds to a message."""
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown:
         hint = f"known options: {', '.join(sorted(_OPTIONS))}"
@@ -319,12 +355,6 @@ def _merge(sections: dict[str, dict[str, Any]], more: Sections) -> None:
         sections.setdefault(section, {}).update(values)
 
 
-def _contract_keys(binding: Binding, section: str) -> frozenset[str]:
-    rules = [rule.slots for rule in (binding.delay, binding.retry) if rule]
-    every = (slot for slots in (binding.slots, *rules) for slot in slots)
-    return frozenset(slot.key for slot in every if slot.section == section)
-
-
 def _add_headers(
     binding: Binding, sections: dict[str, dict[str, Any]], headers: Mapping[str, str]
 ) -> None:
@@ -332,7 +362,7 @@ def _add_headers(
     if extras is None or not headers:
         return
     held = sections.setdefault(extras.section, {})
-    contract = _contract_keys(binding, extras.section)
+    contract = binding.own_keys.get(extras.section, _NO_KEYS)
     for key, value in headers.items():
         native_key = key.replace("-", extras.hyphen)
         native = TYPES[extras.type].write(value)

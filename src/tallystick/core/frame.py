@@ -7,23 +7,26 @@ broker's own types: a Kafka header is bytes, a Service Bus property may be a num
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 __all__ = ["Frame", "Sections"]
 
 Sections = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One native message: the exact body, and the native fields beside it.
 
     A repr does not show the body: it may hold personal data.
     """
 
-    body: bytes = field(repr=False)
+    body: bytes
     sections: Sections = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Frame(sections={self.sections!r})"
 
     def get(self, section: str, key: str) -> Any:
         """Give a native field, or None when the broker did not carry it."""

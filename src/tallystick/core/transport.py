@@ -21,19 +21,20 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.frame import Frame
 
 __all__ = [
     "Address", "Capabilities", "Countable", "Delivery", "Transport", "check_options", "is_on",
-    "lost", "missing_client", "read_number", "unreachable",
+    "lost", "missing_client", "read_number", "redact", "unreachable",
 ]  # fmt: skip
 
 _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """One frame that was handed out, from which queue, and what the broker knows it by.
 
     `fault` says why the broker itself cannot count this body; it is poison then. `lease` is how
@@ -43,10 +44,13 @@ class Delivery:
 
     frame: Frame
     queue: str
-    handle: Any = field(default=None, repr=False)
+    handle: Any = None
     fault: str = ""
     lease: float | None = None
     group: str = ""
+
+    def __repr__(self) -> str:
+        return f"Delivery({self.frame!r}, {self.queue!r}, fault={self.fault!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +135,8 @@ class Address:
     password: str = field(default="", repr=False)
     path: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """The password as URLs write it."""
 
     def __str__(self) -> str:
         login = f"{self.user}{':***' if self.password else ''}@" if self.user else ""
@@ -163,7 +169,11 @@ def read_number(address: Address, name: str, default: float) -> float:
     except ValueError:
         number = -1.0
     if not isfinite(number) or number < 0:
-        raise UsageError(f"{name} is {text!r}, not a number from 0", code="url_option")
+        raise UsageError(
+            f"{name} is {text!r}, not a number from 0",
+            code="url_option",
+            hint=f"for example {name}={default:g}",
+        )
     return number
 
 
@@ -173,20 +183,41 @@ def is_on(address: Address, name: str, *, default: bool = False) -> bool:
     if text is None:
         return default
     if text.lower() not in _ON:
-        raise UsageError(f"{name} is {text!r}, not 1 or 0", code="url_option")
+        raise UsageError(
+            f"{name} is {text!r}, not 1 or 0", code="url_option", hint=f"write {name}=1 or {name}=0"
+        )
     return _ON[text.lower()]
 
 
+_CAUSES: Final = (
+    ("login", ("wrongpass", "noauth", "username-password", "access_refused", "authenticat",
+               "unauthorized", "not authorized", "invalidclienttokenid", "signaturedoesnotmatch"),
+     "the broker refused the login: check the user and the password in the URL"),
+    ("untrusted", ("certificate", "self-signed", "ssl handshake"),
+     "the certificate is not one to trust: give its authority with ca=FILE in the URL"),
+    ("full", ("maxmemory", "misconf", "no space", "disk", "resource-limit", "quota", "blocked"),
+     "the broker has no room and took nothing: make room, then send again"),
+)  # fmt: skip
+"""Code, words in what a client says, and what to do; the first row that fits counts."""
+_DOWN: Final = "is the broker up? `tally broker up` starts one; check the host, port and login"
+
+
 def unreachable(address: Address, error: BaseException) -> Unavailable:
-    """Say that a broker did not do what it was asked to, without its secrets."""
-    text = str(error).strip().partition("\n")[0] or type(error).__name__
-    if address.password:
-        text = text.replace(address.password, "***")
-    return Unavailable(
-        f"{address}: {text}",
-        code="broker",
-        hint="is the broker up? `tally broker up` starts one; check the host, port and login",
+    """Say that a broker did not do what it was asked to, and why, without its secrets."""
+    text = redact(address, str(error).strip().partition("\n")[0] or type(error).__name__)
+    found = text.lower()
+    code, hint = next(
+        ((code, hint) for code, words, hint in _CAUSES if any(word in found for word in words)),
+        ("broker", _DOWN),
     )
+    return Unavailable(f"{address}: {text}", code=code, hint=hint)
+
+
+def redact(address: Address, text: str) -> str:
+    """Take the password out of a text, as it is and as a URL writes it."""
+    for secret in (address.password, *address.secrets):
+        text = text.replace(secret, "***") if secret else text
+    return text
 
 
 def lost() -> Unavailable:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tallystick.brokers import BROKERS
 from tallystick.core.binding import Binding
@@ -56,6 +56,7 @@ def read_address(url: str) -> Address:
         unquote(parts.password or ""),
         unquote(parts.path.lstrip("/")),
         options,
+        (parts.password, quote(unquote(parts.password), safe="")) if parts.password else (),
     )
 
 

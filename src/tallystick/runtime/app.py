@@ -24,11 +24,11 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
 
-from tallystick.core.binding import project
+from tallystick.core.binding import project_as, read_options
 from tallystick.core.envelope import Envelope, make
 from tallystick.core.errors import TallystickError, UsageError
 from tallystick.core.frame import Frame
-from tallystick.core.transport import Transport
+from tallystick.core.transport import Transport, redact
 from tallystick.runtime.address import Link, link_to
 from tallystick.runtime.capture import Sink, wrap
 from tallystick.runtime.capture_files import CaptureFiles
@@ -281,15 +281,9 @@ class App:
             if self._publisher is None:
                 self._publisher = self._open()
             transport = self._publisher
-            frames: list[Frame] = [
-                project(
-                    self.link.binding,
-                    envelope,
-                    queue=queue,
-                    **{**transport.capabilities.options, **options},
-                )
-                for envelope in batch
-            ]
+            given = read_options({"queue": queue, **transport.capabilities.options, **options})
+            binding = self.link.binding
+            frames: list[Frame] = [project_as(binding, envelope, given) for envelope in batch]
             if queue not in self._known_queues:
                 transport.ensure([queue])
                 self._known_queues.add(queue)
@@ -325,8 +319,7 @@ class App:
         )
 
     def _redact(self, text: str) -> str:
-        password = self.link.address.password
-        return text.replace(password, "***") if password else text
+        return redact(self.link.address, text)
 
 
 def _guarded(

@@ -10,7 +10,6 @@ The count of a poison body comes from the broker, else from a bare `{"attempts":
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -24,8 +23,7 @@ from tallystick.core.transport import Delivery
 __all__ = ["Reading", "read"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """One delivery, read: its kind, and what a settlement needs to know.
 
     `label` is the fault without the names of members, which may be personal: for log lines.
@@ -36,7 +34,7 @@ class Reading:
     attempts: int = 0
     urn: str = ""
     envelope: Envelope | None = None
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
     fault: str = ""
     label: str = ""
 

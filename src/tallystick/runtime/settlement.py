@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from tallystick.core import splice
 from tallystick.core.binding import Binding, project, retry_fields
 from tallystick.core.delay import visibility
@@ -32,8 +34,7 @@ __all__ = [
 _LONGEST_ERROR: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """One move: `ack`, `release`, `replace`, `leave` or `give_up`, and what it came to.
 
     `outcome` is for people and counters; `hold` is how long the worker waits before it moves.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -37,6 +38,7 @@ _IDLE: Final = 0.5
 _BUSY: Final = 0.02
 _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 _MOST_HELD: Final = 1000
+_LINGER: Final = 0.005
 _EXPECTED: Final = ("retried", "released", "handed_back")
 _QUIET: Final = ("handled", "skipped")
 
@@ -57,6 +59,9 @@ class Worker:
         self._stopping: Final = stopping
         self._todo: Final[SimpleQueue[Delivery | None]] = SimpleQueue()
         self._done: Final[SimpleQueue[tuple[int, Plan]]] = SimpleQueue()
+        self._wake: Final[SimpleQueue[None]] = SimpleQueue()
+        self._few: Final = max(self._settings.prefetch // 2, 1)
+        self._wake_at = 0.0
         self._running: dict[int, Delivery] = {}
         self._held: list[tuple[float, int, Plan]] = []
         self._leases: Final = Leases(self._settings.max_lease)
@@ -88,14 +93,15 @@ class Worker:
         most = self._settings.concurrency + self._settings.prefetch
         while not self._stopping.is_set():
             self._renew()
-            self._settle(self._collect(0))
+            if self._is_time():
+                self._settle(self._collect(0))
             room = min(most - len(self._running), _MOST_HELD - len(self._held))
             if limit is not None:
                 room = min(room, limit - taken)
-            if room <= 0:
+            if room <= 0 or most - len(self._running) < self._few:
                 if limit is not None and taken >= limit and not self._busy():
                     return
-                self._settle(self._collect(_IDLE))
+                self._settle(self._collect(_BUSY))
                 continue
             deliveries = self._receive(room, self._wait(last, idle))
             taken += len(deliveries)
@@ -140,7 +146,7 @@ class Worker:
     def _work(self) -> None:
         while (delivery := self._todo.get()) is not None:
             if id(delivery) not in self._running:  # its lease was lost before a handler was free
-                self._done.put((id(delivery), Plan("leave", delivery, "left")))
+                self._finish(delivery, Plan("leave", delivery, "left"))
                 continue
             try:
                 plan = self._execution.run(delivery)
@@ -151,28 +157,32 @@ class Worker:
                 text = "queue %s: a message is left to the broker: %s\n%s"
                 _LOG.error(text, self._queue, type(error).__name__, where)
                 plan = Plan("leave", delivery, "left", note=type(error).__name__)
-                self._done.put((id(delivery), plan))
+                self._finish(delivery, plan)
                 if not isinstance(error, Exception):
                     raise
                 continue
-            self._done.put((id(delivery), plan))
+            self._finish(delivery, plan)
+
+    def _finish(self, delivery: Delivery, plan: Plan) -> None:
+        """Note a plan, and wake the settling thread when there is enough for it to do."""
+        self._done.put((id(delivery), plan))
+        enough = self._done.qsize() >= self._few or self._todo.empty()
+        if enough or monotonic() >= self._wake_at:
+            self._wake.put(None)
 
     def _collect(self, timeout: float) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""
         now = monotonic()
         if self._held:
             timeout = min(timeout, max(self._held[0][0] - now, 0))
+        self._sleep(timeout)
         plans: list[Plan] = []
-        try:
-            number, plan = self._done.get(timeout=timeout) if timeout else self._done.get_nowait()
-            while True:
-                if self._running.pop(number, None) is not None:
-                    plans.append(plan)
-                if (follower := self._lanes.leave(plan.delivery)) is not None:
-                    self._todo.put(follower)
-                number, plan = self._done.get_nowait()
-        except Empty:
-            pass
+        while not self._done.empty():
+            number, plan = self._done.get_nowait()
+            if self._running.pop(number, None) is not None:
+                plans.append(plan)
+            if (follower := self._lanes.leave(plan.delivery)) is not None:
+                self._todo.put(follower)
         ready: list[Plan] = []
         for plan in plans:
             if plan.hold > 0:
@@ -182,6 +192,19 @@ class Worker:
         while self._held and self._held[0][0] <= now:
             ready.append(heappop(self._held)[2])
         return ready
+
+    def _is_time(self) -> bool:
+        """Tell whether settling is worth a round trip: enough is done, or some of it for long."""
+        return not self._wake.empty() or bool(self._held) or monotonic() >= self._wake_at
+
+    def _sleep(self, timeout: float) -> None:
+        """Wait until handlers have finished enough, one of them long ago, or all of them."""
+        with suppress(Empty):
+            if timeout:
+                self._wake.get(timeout=timeout)
+            while True:
+                self._wake.get_nowait()
+        self._wake_at = monotonic() + _LINGER
 
     def _settle(self, plans: list[Plan]) -> None:
         now = monotonic()

@@ -4,6 +4,7 @@ URL: `artemis://[user:password@]host[:port]`, `artemis+ssl://` for TLS, with the
 
     credit=200    deliveries the broker may have out to one consumer
     timeout=30    seconds any single call may take
+    ca, verify    whom to trust with `artemis+ssl://` (`brokers/tls.py`)
 
 The body goes as an AMQP string, which JMS peers read as text; bytes that are not UTF-8 go as data.
 A delivery that is not settled comes back when its link ends.
@@ -18,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from tallystick.brokers.tls import TLS_OPTIONS, Tls, read_tls, system_ca
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArtemisTransport", "connect", "mark_queue", "read_frame"]
 
-_OPTIONS: Final = ("credit", "timeout")
+_OPTIONS: Final = ("credit", "timeout", *TLS_OPTIONS)
 _STALE: Final = 15.0
 _WINDOW: Final = 500
 _GOODBYE: Final = 2.0
@@ -75,21 +77,25 @@ class ArtemisTransport:
                 self._send(proton, sender.link, frames[start : start + _WINDOW])
 
     def _send(self, proton: Any, link: Any, frames: Sequence[Frame]) -> None:
-        deliveries: list[Any] = []
+        waiting: deque[Any] = deque()
+        refused: list[Any] = []
+
+        def confirmed() -> bool:
+            """Settle what the broker has answered, from the oldest on."""
+            while waiting and (waiting[0].remote_state or waiting[0].settled):
+                one = waiting.popleft()
+                if one.remote_state != proton.Delivery.ACCEPTED:
+                    refused.append(one.remote.condition)
+                one.settle()
+            return not waiting
+
         for frame in frames:
             if link.credit <= 0:
                 self._connection.wait(lambda: link.credit > 0, timeout=self._timeout)
-            deliveries.append(link.send(_message(proton, frame)))
-        self._connection.wait(
-            lambda: all(one.settled or one.remote_state for one in deliveries),
-            timeout=self._timeout,
-        )
-        refused = [one for one in deliveries if one.remote_state != proton.Delivery.ACCEPTED]
-        for one in deliveries:
-            one.settle()
+            waiting.append(link.send(_message(proton, frame)))
+        self._connection.wait(confirmed, timeout=self._timeout)
         if refused:
-            condition = refused[0].remote.condition
-            raise proton.ProtonException(f"the broker refused a message: {condition}")
+            raise proton.ProtonException(f"the broker refused a message: {refused[0]}")
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Give what the broker has pushed, or wait for it."""
@@ -274,6 +280,16 @@ def read_frame(message: Any) -> Frame:
     )
 
 
+def _trust(tls: Tls) -> Any:
+    from proton import SSLDomain  # noqa: PLC0415
+
+    domain = SSLDomain(SSLDomain.MODE_CLIENT)
+    domain.set_trusted_ca_db(tls.ca or system_ca())
+    checked = SSLDomain.VERIFY_PEER_NAME if tls.verify else SSLDomain.ANONYMOUS_PEER
+    domain.set_peer_authentication(checked)
+    return domain
+
+
 def connect(address: Address) -> Callable[[], ArtemisTransport]:
     """Give a way to open connections to the Artemis that the address names."""
     check_options(address, _OPTIONS)
@@ -283,8 +299,8 @@ def connect(address: Address) -> Callable[[], ArtemisTransport]:
         from proton.utils import BlockingConnection  # noqa: PLC0415
     except ImportError as error:
         raise missing_client("artemis", error) from error
-    secure = address.scheme == "artemis+ssl"
-    host = f"{address.host or '127.0.0.1'}:{address.port or (5671 if secure else 5672)}"
+    tls = read_tls(address, secure=address.scheme == "artemis+ssl", instead="artemis+ssl://")
+    host = f"{address.host or '127.0.0.1'}:{address.port or (5671 if tls else 5672)}"
 
     def open_connection() -> Any:
         login: dict[str, Any] = {"allowed_mechs": "ANONYMOUS"}
@@ -292,7 +308,9 @@ def connect(address: Address) -> Callable[[], ArtemisTransport]:
             login = {
                 "allowed_mechs": "PLAIN", "user": address.user, "password": address.password,
             }  # fmt: skip
-        scheme = "amqps" if secure else "amqp"
+        scheme = "amqp"
+        if tls is not None:
+            scheme, login["ssl_domain"] = "amqps", _trust(tls)
         return BlockingConnection(
             f"{scheme}://{host}", timeout=timeout, heartbeat=20, reconnect=False, **login
         )

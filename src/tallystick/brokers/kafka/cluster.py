@@ -20,7 +20,7 @@ Record = tuple[str, bytes, bytes | str | None, list[tuple[str, str | bytes | Non
 
 _NEW_TOPICS: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _TIER: Final = {"message.timestamp.type": "LogAppendTime"}
-_QUIET: Final[dict[str, Any]] = {"log_level": 0, "error_cb": lambda _error: None}
+_REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)  # noqa: SLF001
 
 
 class Cluster:
@@ -35,6 +35,8 @@ class Cluster:
         self._replication: Final = replication
         self._producer: Producer | None = None
         self._known: Final[set[str]] = set()
+        self.fault = ""
+        """What the cluster refused, where the library only says that it has no connection."""
 
     def again(self) -> Cluster:
         """Give another way into the same cluster, for another thread."""
@@ -42,14 +44,19 @@ class Cluster:
 
     def consumer(self, settings: dict[str, Any]) -> Consumer:
         """Make a consumer."""
-        return Consumer({**self._settings, **_QUIET, **settings})
+        return Consumer({**self._settings, **self._quiet(), **settings})
 
     def ensure(self, topics: Sequence[str], config: dict[str, str] | None = None) -> None:
         """Make the topics that do not exist."""
         if set(topics) <= self._known:
             return
-        admin = AdminClient({**self._settings, **_QUIET})
-        there = admin.list_topics(timeout=self._timeout).topics
+        admin = AdminClient({**self._settings, **self._quiet()})
+        self.fault = ""
+        try:
+            there = admin.list_topics(timeout=self._timeout).topics
+        except KafkaException:
+            admin.poll(0)
+            raise
         missing = [
             NewTopic(topic, self._partitions, self._replication, config=config or {})
             for topic in topics
@@ -63,6 +70,13 @@ class Cluster:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
         self._known.update(topics)
+
+    def _quiet(self) -> dict[str, Any]:
+        return {"log_level": 0, "error_cb": self._note}
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() in _REFUSALS:
+            self.fault = error.str()
 
     def ensure_tiers(self, topics: Sequence[str]) -> None:
         """Make the tier topics that do not exist."""
@@ -101,7 +115,7 @@ class Cluster:
         self._producer = Producer(
             {
                 **self._settings,
-                **_QUIET,
+                **self._quiet(),
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 2,

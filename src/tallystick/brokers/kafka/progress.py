@@ -23,11 +23,12 @@ class Partition:
     def hand_out(self, offset: int) -> None:
         """Note that a record is with a handler."""
         self.out.add(offset)
-        self.after = max(self.after, offset + 1)
+        if offset >= self.after:
+            self.after = offset + 1
 
-    def finish(self, offset: int) -> None:
-        """Note that a record is done."""
-        self.out.discard(offset)
+    def finish(self, *offsets: int) -> None:
+        """Note that records are done."""
+        self.out.difference_update(offsets)
 
     def position(self) -> int:
         """Give the offset up to which everything is done."""

@@ -1,6 +1,6 @@
 """Kafka over confluent-kafka: process, then commit; wait in tier topics.
 
-URL: `kafka://[user:password@]host[:port]`, with the options
+URL: `kafka://[user:password@]host[:port]`, `kafka+ssl://` for TLS, with the options
 
     group=babelqueue         the consumer group; `reinject_group` that of the way back
     tiers=5000,30000,...     how long each retry tier waits, in ms (default: the contract's four)
@@ -8,7 +8,8 @@ URL: `kafka://[user:password@]host[:port]`, with the options
     partitions=1 replication=1   for topics that have to be made
     group_protocol=classic   or `consumer` (KIP-848)
     bootstrap=h1:9092,h2:9092    instead of the host
-    tls=1 mechanism=PLAIN    how to connect and to log in
+    tls=1                    the same as `kafka+ssl://`; ca, verify: `brokers/tls.py`
+    mechanism=PLAIN          how to log in: also SCRAM-SHA-256, SCRAM-SHA-512
     timeout=30               seconds any single call may take
 
 A record is committed when it and all before it in its partition are done. One that is left makes
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick.brokers.kafka.binding import BINDING
 from tallystick.brokers.kafka.progress import Partition
 from tallystick.brokers.kafka.record import read_frame
+from tallystick.brokers.tls import TLS_OPTIONS, find_fault, read_tls
 from tallystick.core.delay import DEFAULT_RETRY_TIERS_MS
 from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
@@ -52,7 +54,7 @@ __all__ = ["KafkaTransport", "connect"]
 
 _OPTIONS: Final = (
     "group", "tiers", "reinject", "partitions", "replication", "group_protocol", "bootstrap",
-    "tls", "mechanism", "timeout", "reinject_group",
+    "tls", "mechanism", "timeout", "reinject_group", *TLS_OPTIONS,
 )  # fmt: skip
 _PAUSE: Final = 1.0
 _JOINING: Final = 10.0
@@ -94,6 +96,7 @@ class KafkaTransport:
         group: str,
         protocol: str,
         reinject_group: str,
+        find_fault: Callable[[], str] = str,
     ) -> None:
         self.capabilities: Final = Capabilities(
             delays=bool(tiers_ms),
@@ -108,6 +111,7 @@ class KafkaTransport:
         )
         self._address: Final = address
         self._cluster: Final = cluster
+        self._find_fault: Final = find_fault
         self._tiers_ms: Final = tiers_ms
         self._group: Final = group
         self._protocol: Final = protocol
@@ -153,14 +157,18 @@ class KafkaTransport:
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Commit as far as everything before is done."""
         stale = 0
-        touched: set[tuple[str, int]] = set()
+        finished: dict[tuple[str, int, int], list[int]] = {}
         for delivery in deliveries:
-            partition = self._partition(delivery)
+            number, epoch, offset = delivery.handle
+            finished.setdefault((delivery.queue, number, epoch), []).append(offset)
+        touched: set[tuple[str, int]] = set()
+        for (queue, number, epoch), offsets in finished.items():
+            partition = self._find(queue, number, epoch)
             if partition is None:
-                stale += 1
+                stale += len(offsets)
                 continue
-            partition.finish(delivery.handle[2])
-            touched.add((delivery.queue, delivery.handle[0]))
+            partition.finish(*offsets)
+            touched.add((queue, number))
         with self._talking():
             for queue, number in touched:
                 reader = self._readers[queue]
@@ -236,7 +244,9 @@ class KafkaTransport:
 
     def _delivery(self, reader: _Reader, queue: str, message: Any) -> Delivery:
         number, offset = message.partition(), message.offset()
-        partition = reader.partitions.setdefault(number, Partition())
+        partition = reader.partitions.get(number)
+        if partition is None:
+            partition = reader.partitions[number] = Partition()
         partition.hand_out(offset)
         frame = read_frame(message)
         key = message.key()
@@ -245,7 +255,10 @@ class KafkaTransport:
 
     def _partition(self, delivery: Delivery) -> Partition | None:
         number, epoch, _ = delivery.handle
-        reader = self._readers.get(delivery.queue)
+        return self._find(delivery.queue, number, epoch)
+
+    def _find(self, queue: str, number: int, epoch: int) -> Partition | None:
+        reader = self._readers.get(queue)
         partition = reader.partitions.get(number) if reader else None
         return partition if partition is not None and partition.epoch == epoch else None
 
@@ -274,7 +287,10 @@ class KafkaTransport:
         try:
             yield
         except (KafkaException, OSError) as error:
-            raise unreachable(self._address, error) from error
+            fault = self._cluster.fault or self._find_fault()
+            if not fault and isinstance(error, KafkaException):
+                fault = error.args[0].str()
+            raise unreachable(self._address, OSError(fault or str(error))) from error
 
 
 def connect(address: Address) -> Callable[[], KafkaTransport]:
@@ -290,16 +306,22 @@ def connect(address: Address) -> Callable[[], KafkaTransport]:
         raise missing_client("kafka", error) from error
     servers = address.options.get("bootstrap") or f"{address.host}:{address.port or 9092}"
     settings: dict[str, Any] = {"bootstrap.servers": servers}
-    secure = is_on(address, "tls")
+    secure = is_on(address, "tls", default=address.scheme == "kafka+ssl")
+    tls = read_tls(address, secure=secure, instead="kafka+ssl://")
+    if tls is not None:
+        settings |= {
+            "security.protocol": "SSL",
+            "enable.ssl.certificate.verification": tls.verify,
+            "ssl.endpoint.identification.algorithm": "https" if tls.verify else "none",
+            **({"ssl.ca.location": tls.ca} if tls.ca else {}),
+        }
     if address.user:
         settings |= {
-            "security.protocol": "SASL_SSL" if secure else "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL" if tls else "SASL_PLAINTEXT",
             "sasl.mechanism": address.options.get("mechanism", "PLAIN"),
             "sasl.username": address.user,
             "sasl.password": address.password,
         }
-    elif secure:
-        settings["security.protocol"] = "SSL"
     reinject_group = address.options.get("reinject_group") or name(
         BINDING.names, "reinject_group", ""
     )
@@ -310,6 +332,7 @@ def connect(address: Address) -> Callable[[], KafkaTransport]:
         group=address.options.get("group") or name(BINDING.names, "group", ""),
         protocol=address.options.get("group_protocol", "classic"),
         reinject_group=reinject_group if is_on(address, "reinject", default=True) else "",
+        find_fault=lambda: find_fault(tls, address.host, address.port or 9092, timeout),
     )
 
 

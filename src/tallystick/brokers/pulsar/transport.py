@@ -5,6 +5,7 @@ URL: `pulsar://[:token@]host[:port]`, `pulsar+ssl://` for TLS, with the options
     subscription=babelqueue   tenant=public   namespace=default
     nack_delay=1              seconds until a delivery that was handed back comes again
     timeout=30                seconds any single call may take
+    ca, verify                whom to trust with `pulsar+ssl://` (`brokers/tls.py`)
 
 A topic keeps messages for the subscriptions that exist: `ensure` makes ours before anything is
 sent. A broker that has just come back refuses producers and consumers for a while: we ask again
@@ -16,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from os import devnull
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.pulsar.binding import BINDING
+from tallystick.brokers.tls import TLS_OPTIONS, find_fault, read_tls, system_ca
 from tallystick.core.frame import Frame
 from tallystick.core.names import name
 from tallystick.core.tap import Tap, Watch
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PulsarTransport", "connect"]
 
-_OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout")
+_OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout", *TLS_OPTIONS)
 _AT_ONCE_MS: Final = 1
 _PAUSE: Final = 0.2
 _TRIES: Final = 3
@@ -58,10 +61,17 @@ class PulsarTransport:
         delays=True, headers=True, ordered=False, returns="connection", counts=False
     )
 
-    def __init__(self, address: Address, open_client: Callable[[], Any], timeout: float) -> None:
+    def __init__(
+        self,
+        address: Address,
+        open_client: Callable[[], Any],
+        timeout: float,
+        find_fault: Callable[[], str] = str,
+    ) -> None:
         self._address: Final = address
         self._open: Final = open_client
         self._timeout: Final = timeout
+        self._find_fault: Final = find_fault
         self._nack_ms: Final = int(read_number(address, "nack_delay", 1.0) * 1000)
         self._client: Any = None
         self._producers: Final[dict[str, Any]] = {}
@@ -227,7 +237,10 @@ class PulsarTransport:
         except (pulsar.PulsarException, OSError) as error:
             if isinstance(error, pulsar.AlreadyClosed):
                 self._drop()
-            raise unreachable(self._address, error) from error
+            fault = self._find_fault() if isinstance(error, pulsar.ConnectError) else ""
+            if isinstance(error, pulsar.Timeout) and self._address.password:
+                fault = "no answer in time: it is down, or the token was refused (unauthorized)"
+            raise unreachable(self._address, OSError(fault) if fault else error) from error
 
 
 def _delivery(queue: str, consumer: Any, message: Any) -> Delivery:
@@ -250,16 +263,26 @@ def connect(address: Address) -> Callable[[], PulsarTransport]:
         import pulsar  # noqa: PLC0415
     except ImportError as error:
         raise missing_client("pulsar", error) from error
-    secure = address.scheme == "pulsar+ssl"
-    host = f"{address.host or '127.0.0.1'}:{address.port or (6651 if secure else 6650)}"
+    tls = read_tls(address, secure=address.scheme == "pulsar+ssl", instead="pulsar+ssl://")
+    host, port = address.host or "127.0.0.1", address.port or (6651 if tls else 6650)
+    trust: dict[str, Any] = {}
+    if tls is not None:
+        trust = {
+            "tls_trust_certs_file_path": tls.ca or system_ca(),
+            "tls_allow_insecure_connection": not tls.verify,
+            "tls_validate_hostname": tls.verify,
+        }
     token = pulsar.AuthenticationToken(address.password) if address.password else None
 
     def open_client() -> Any:
         return pulsar.Client(
-            f"{address.scheme}://{host}",
+            f"{address.scheme}://{host}:{port}",
             authentication=token,
             operation_timeout_seconds=max(int(timeout / _TRIES), 1),
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+            logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, devnull),
+            **trust,
         )
 
-    return lambda: PulsarTransport(address, open_client, timeout)
+    return lambda: PulsarTransport(
+        address, open_client, timeout, lambda: find_fault(tls, host, port, timeout)
+    )

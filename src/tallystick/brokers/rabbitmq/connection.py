@@ -54,6 +54,9 @@ class Connection:
         self._failure: BaseException | None = None
         self._arrived: Final = Condition()
         self._deliveries: Final[dict[str, deque[tuple[Any, Any, bytes]]]] = {}
+        self._unsettled: Final[dict[int, None]] = {}
+        self._told = True
+        self._blocked = ""
         self._unconfirmed: Final[dict[int, tuple[str, _Batch]]] = {}
         self._published = 0
         self._publishing: Any = None
@@ -100,7 +103,8 @@ class Connection:
                 if self._failure is not None:
                     raise Broken(_words(self._failure)) from None
                 if monotonic() >= end:
-                    raise Broken(f"no answer in {self._timeout:g} s") from None
+                    why = f": it has blocked publishers ({self._blocked})" if self._blocked else ""
+                    raise Broken(f"no answer in {self._timeout:g} s{why}") from None
 
     def open_channel(self) -> Any:
         """Open a channel beside our two, for whoever asks."""
@@ -145,19 +149,30 @@ class Connection:
             return self._consuming, [held.popleft() for _ in range(min(limit, len(held)))]
 
     def settle(self, channel: Any, tags: Sequence[int], *, requeue: bool = False) -> None:
-        """Acknowledge deliveries of this channel, or put them back."""
+        """Acknowledge deliveries of this channel, or put them back.
+
+        Nobody confirms an acknowledgement, so nobody waits for one: it is written next. Those below
+        all that are still out go as one.
+        """
         if channel is not self._consuming or self._failure is not None:
             raise Broken("the channel is gone")
 
-        def answer(done: Future[None]) -> None:
+        def answer() -> None:
+            if not channel.is_open:
+                return
+            for tag in tags:
+                self._unsettled.pop(tag, None)
+            lowest = next(iter(self._unsettled), max(tags) + 1)
+            together = 0 if requeue else max((tag for tag in tags if tag < lowest), default=0)
+            if together:
+                channel.basic_ack(together, multiple=True)
             for tag in tags:
                 if requeue:
                     channel.basic_nack(tag, requeue=True)
-                else:
+                elif tag > together:
                     channel.basic_ack(tag)
-            done.set_result(None)
 
-        self.call(answer)
+        self._connection.ioloop.add_callback_threadsafe(answer)
 
     def close(self) -> None:
         """End the connection and its thread."""
@@ -192,7 +207,15 @@ class Connection:
             batch.fail(_words(error))
         self._unconfirmed.clear()
 
+    def _on_blocked(self, _connection: Any, frame: Any) -> None:
+        self._blocked = frame.method.reason or "no room"
+
+    def _on_unblocked(self, _connection: Any, _frame: Any) -> None:
+        self._blocked = ""
+
     def _on_open(self, connection: Any) -> None:
+        connection.add_on_connection_blocked_callback(self._on_blocked)
+        connection.add_on_connection_unblocked_callback(self._on_unblocked)
         connection.channel(on_open_callback=self._on_publishing)
 
     def _on_publishing(self, channel: Any) -> None:
@@ -247,12 +270,21 @@ class Connection:
                 return
 
     def _consume(self, done: Future[None], queue: str) -> None:
+        held = self._deliveries[queue]
+
         def arrived(_channel: Any, method: Any, properties: Any, body: bytes) -> None:
-            with self._arrived:
-                self._deliveries[queue].append((method, properties, body))
-                self._arrived.notify_all()
+            self._unsettled[method.delivery_tag] = None
+            held.append((method, properties, body))
+            if self._told:  # once for all that came in one piece
+                self._told = False
+                self._connection.ioloop.add_callback(self._tell)
 
         self._consuming.basic_consume(queue, arrived, callback=lambda _: done.set_result(None))
+
+    def _tell(self) -> None:
+        self._told = True
+        with self._arrived:
+            self._arrived.notify_all()
 
     def _declare(
         self, done: Future[int], queue: str, *, passive: bool, arguments: dict[str, Any]
@@ -278,6 +310,9 @@ class Connection:
 
 def _words(error: BaseException) -> str:
     """Say what is at the bottom of it: pika wraps one error in another, or in a list."""
+    wrapped = getattr(error, "exception", None)
+    if isinstance(wrapped, BaseException):
+        return _words(wrapped)
     inner = getattr(error, "exceptions", None) or getattr(error, "args", ())
     if inner and isinstance(inner[-1], BaseException):
         return _words(inner[-1])

@@ -6,6 +6,7 @@ URL: `amqp://[user:password@]host[:port][/vhost]`, `amqps://` for TLS, with the 
     prefetch=200        deliveries the broker may have out to one consumer
     heartbeat=60        seconds
     timeout=10          seconds any single call may take
+    ca, verify          whom to trust with `amqps://` (`brokers/tls.py`)
 
 A queue that exists is used as it is. Messages go through the default exchange; one that no queue
 takes is an error. RabbitMQ cannot wait by itself, so the runtime holds a retry back.
@@ -15,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from ssl import create_default_context
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Tap, Watch
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RabbitTransport", "connect"]
 
-_OPTIONS: Final = ("queue_type", "prefetch", "heartbeat", "timeout")
+_OPTIONS: Final = ("queue_type", "prefetch", "heartbeat", "timeout", *TLS_OPTIONS)
 _TYPES: Final = ("classic", "quorum")
 _PROPERTIES: Final = (
     "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
@@ -185,13 +186,13 @@ def connect(address: Address) -> Callable[[], RabbitTransport]:
         from tallystick.brokers.rabbitmq.connection import Connection  # noqa: PLC0415
     except ImportError as error:
         raise missing_client("rabbitmq", error) from error
-    secure = address.scheme == "amqps"
+    tls = read_tls(address, secure=address.scheme == "amqps", instead="amqps://")
     parameters = pika.ConnectionParameters(
         host=address.host or "127.0.0.1",
-        port=address.port or (5671 if secure else 5672),
+        port=address.port or (5671 if tls else 5672),
         virtual_host=address.path or "/",
         credentials=pika.PlainCredentials(address.user or "guest", address.password or "guest"),
-        ssl_options=pika.SSLOptions(create_default_context(), address.host) if secure else None,
+        ssl_options=pika.SSLOptions(tls.context(), address.host) if tls else None,
         heartbeat=heartbeat,
         blocked_connection_timeout=timeout,
         socket_timeout=timeout,

@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import floor
 from secrets import token_hex
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from tallystick.brokers.redis import scripts
 from tallystick.brokers.redis.binding import BINDING, LARAVEL
@@ -28,8 +29,7 @@ _BATCH: Final = 500
 _UNCOUNTED: Final = "a body whose attempts the reservation cannot count"
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(Struct, frozen=True):
     """What Redis knows a reservation by."""
 
     member: bytes
@@ -102,20 +102,20 @@ class LegacyLayout:
 
     def reserve(self, client: Any, queue: str, limit: int, now: float) -> list[Delivery]:
         """Sweep, then take up to `limit` elements."""
-        tokens = [token_hex(16).encode() for _ in range(limit)]
+        token = token_hex(12).encode()
         deadline = "+inf" if self._retry_after is None else floor(now) + self._retry_after
         taken = _evaluate(
             client, scripts.LEGACY_RESERVE, self._keys(queue),
-            floor(now), self._most, deadline, *tokens,
+            floor(now), self._most, deadline, token, limit,
         )  # fmt: skip
         return [
             Delivery(
                 read_element(element),
                 queue,
-                Reserved(token + b":" + element),
+                Reserved(b"%b%08x:%b" % (token, n, element)),
                 lease=self._retry_after,
             )
-            for token, element in zip(tokens, taken, strict=False)
+            for n, element in enumerate(taken)
         ]
 
     def wait_key(self, queue: str) -> str:

@@ -30,19 +30,39 @@ end
 LEGACY_RESERVE: Final = (
     LEGACY_SWEEP
     + """
-local taken = {}
-for index = 4, #ARGV do
-  local element = redis.call('LMOVE', KEYS[1], KEYS[2], 'LEFT', 'RIGHT')
-  if not element then break end
-  redis.call('ZADD', KEYS[3], ARGV[3], ARGV[index] .. ':' .. element)
-  taken[#taken + 1] = element
+local taken = redis.call('LRANGE', KEYS[1], 0, ARGV[5] - 1)
+for start = 1, #taken, 1000 do
+  local last = math.min(start + 999, #taken)
+  local members = {}
+  for index = start, last do
+    members[#members + 1] = ARGV[3]
+    members[#members + 1] = ARGV[4] .. string.format('%08x:', index - 1) .. taken[index]
+  end
+  redis.call('ZADD', KEYS[3], unpack(members))
+  redis.call('RPUSH', KEYS[2], unpack(taken, start, last))
 end
+if #taken > 0 then redis.call('LTRIM', KEYS[1], #taken, -1) end
 return taken
 """
 )
-"""The sweep, then up to one element for each token; ARGV now, most, deadline, token..."""
+"""The sweep, then up to ARGV[5] elements; ARGV now, most, deadline, token, how many.
+
+The token is 24 hex digits; eight more count the elements of this call.
+"""
 
 LEGACY_ACK: Final = """
+local scores = redis.call('ZMSCORE', KEYS[2], unpack(ARGV))
+local first = redis.call('LRANGE', KEYS[1], 0, #ARGV - 1)
+local whole = #first == #ARGV
+for index = 1, #ARGV do
+  if not whole then break end
+  whole = scores[index] and first[index] == string.sub(ARGV[index], 34)
+end
+if whole then
+  redis.call('ZREM', KEYS[2], unpack(ARGV))
+  redis.call('LTRIM', KEYS[1], #ARGV, -1)
+  return 0
+end
 local expired = 0
 for _, member in ipairs(ARGV) do
   if redis.call('ZREM', KEYS[2], member) == 1 then
@@ -53,7 +73,10 @@ for _, member in ipairs(ARGV) do
 end
 return expired
 """
-"""KEYS processing, deadlines; ARGV members. Gives how many had expired."""
+"""KEYS processing, deadlines; ARGV members. Gives how many had expired.
+
+One consumer that settles in order finds what it settles at the head of the list: that is cut off.
+"""
 
 RENEW: Final = """
 local gone = {}

@@ -5,6 +5,7 @@ URL: `redis://[user:password@]host[:port][/db]`, `rediss://` for TLS, with the o
     laravel=1        Laravel's layout, with `prefix` (default `queues:`)
     retry_after=90   seconds a reservation holds; `none` for ever
     timeout=10       seconds any single call may take
+    ca, verify       whom to trust with `rediss://` (`brokers/tls.py`)
 
 A consumer waits on the queue with a `BLMOVE` of the list onto itself, which takes nothing, and then
 reserves by script: nothing is ever between two keys. The client does not repeat a call by itself,
@@ -19,6 +20,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.redis.layouts import LaravelLayout, Layout, LegacyLayout
+from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Tap, Watch
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RedisTransport", "connect"]
 
-_OPTIONS: Final = ("laravel", "prefix", "retry_after", "timeout", "migration_batch_size")
+_OPTIONS: Final = (
+    "laravel", "prefix", "retry_after", "timeout", "migration_batch_size", *TLS_OPTIONS,
+)  # fmt: skip
 _LONGEST_WAIT: Final = 1.0
 _TICK: Final = 0.01
 _DEFAULT_PORT: Final = 6379
@@ -146,7 +150,12 @@ def connect(address: Address) -> Callable[[], RedisTransport]:
     unlimited = address.options.get("retry_after") == "none"
     retry_after = None if unlimited else int(read_number(address, "retry_after", 90))
     if address.path and not address.path.isdigit():
-        raise UsageError(f"{address}: a Redis database is a number", code="url")
+        raise UsageError(
+            f"{address}: a Redis database is a number",
+            code="url",
+            hint="for example redis://127.0.0.1:6379/0",
+        )
+    tls = read_tls(address, secure=address.scheme == "rediss", instead="rediss://")
     layout: Layout = LegacyLayout(retry_after, most)
     if is_on(address, "laravel"):
         layout = LaravelLayout(retry_after, most, address.options.get("prefix"))
@@ -164,7 +173,10 @@ def connect(address: Address) -> Callable[[], RedisTransport]:
             db=int(address.path or 0),
             username=address.user or None,
             password=address.password or None,
-            ssl=address.scheme == "rediss",
+            ssl=tls is not None,
+            ssl_ca_certs=(tls and tls.ca) or None,
+            ssl_cert_reqs="required" if tls is None or tls.verify else "none",
+            ssl_check_hostname=tls is None or tls.verify,
             socket_timeout=timeout + _LONGEST_WAIT,
             socket_connect_timeout=timeout,
             retry=Retry(NoBackoff(), 0),

@@ -41,9 +41,13 @@ def up(
     home: Path | None = None,
     limit: float = LIMIT,
     talk: Talk = SILENT,
+    recipe: Server | None = None,
 ) -> Running:
-    """Start a broker and give it when it answers; `home` keeps it apart from all others."""
-    server = find_server(name)
+    """Start a broker and give it when it answers; `home` keeps it apart from all others.
+
+    A `recipe` of one's own takes the place of the table's, with a `home` of its own.
+    """
+    server = recipe or find_server(name)
     place = _place(name, home)
     with hold(place.folder):
         found = read_state(place)
@@ -73,13 +77,18 @@ def down(name: str, *, wipe: bool = False, home: Path | None = None, limit: floa
 
 @contextmanager
 def running(
-    name: str, *, home: Path | None = None, talk: Talk = SILENT, limit: float = LIMIT
+    name: str,
+    *,
+    home: Path | None = None,
+    talk: Talk = SILENT,
+    limit: float = LIMIT,
+    recipe: Server | None = None,
 ) -> Iterator[Running]:
     """Have a broker of one's own for a while, on empty data; nothing stays of it."""
     with tempfile.TemporaryDirectory(prefix="tally-") as folder:
         mine = home or Path(folder)
         try:
-            yield up(name, fresh=True, home=mine, talk=talk, limit=limit)
+            yield up(name, fresh=True, home=mine, talk=talk, limit=limit, recipe=recipe)
         finally:
             down(name, wipe=True, home=mine, limit=_parting(find_server(name)))
 

@@ -6,6 +6,7 @@ URL: `sb://[keyname:key@]host[:port]`, `servicebus://` or `azureservicebus://`, 
     prefetch=0    messages that the client may have locked before they are asked for
     timeout=30    seconds that connecting may take
     sessions=1    the queues have sessions: messages of one key are handed out in order, to one
+    ca, verify    whom to trust (`brokers/tls.py`); the service always speaks TLS, an emulator never
 
 With sessions a transport holds one session at a time, and takes the next one that has messages when
 nothing of it is left or out with a handler. A message without a key has the queue's name for one.
@@ -22,6 +23,7 @@ from datetime import UTC, datetime
 from time import time
 from typing import Any, Final
 
+from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import Refused, UsageError
 from tallystick.core.frame import Frame
 from tallystick.core.slot import Long
@@ -40,7 +42,7 @@ from tallystick.core.transport import (
 
 __all__ = ["ServiceBusTransport", "connect", "write_connection"]
 
-_OPTIONS: Final = ("emulator", "prefetch", "timeout", "sessions")
+_OPTIONS: Final = ("emulator", "prefetch", "timeout", "sessions", *TLS_OPTIONS)
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
 _FIELDS: Final = ("subject", "correlation_id", "message_id", "content_type", "session_id")
 _ACCEPTING: Final = 0.3
@@ -393,6 +395,11 @@ def connect(address: Address) -> Callable[[], ServiceBusTransport]:
         from azure.servicebus import ServiceBusClient  # noqa: PLC0415
     except ImportError as error:
         raise missing_client("servicebus", error) from error
+    tls = read_tls(address, secure=not emulator, instead="emulator=0")
+    if tls is not None and not tls.verify:
+        raise UsageError(
+            "Service Bus is never talked to unchecked", code="url_option", hint="give ca=FILE"
+        )
     if not emulator and not (address.user and address.password):
         raise UsageError(
             f"{address}: Service Bus needs a key",
@@ -403,9 +410,15 @@ def connect(address: Address) -> Callable[[], ServiceBusTransport]:
     endpoint = f"sb://{host}:{address.port}" if address.port else f"sb://{host}"
     text = write_connection(endpoint, name, key, emulator=emulator)
 
+    trust: dict[str, Any] = {"connection_verify": tls.ca} if tls and tls.ca else {}
+
     def open_client() -> Any:
         return ServiceBusClient.from_connection_string(
-            text, retry_total=0, socket_timeout=timeout, logging_enable=False
+            text,
+            retry_total=0,
+            socket_timeout=timeout,
+            logging_enable=False,
+            **trust,
         )
 
     sessions = is_on(address, "sessions")

@@ -7,6 +7,7 @@ URL: `sqs://[key:secret@]REGION`, with the options
     fifo=1  group_id=NAME       ordered queues (a name that ends in `.fifo` is one as well)
     visibility=30               seconds a delivery stays hidden (default: the queue's own)
     timeout=30                  seconds any single call may take
+    ca, verify                  whom to trust over https (`brokers/tls.py`)
 
 A retry changes the visibility and sends nothing. A body is text: bytes that are not UTF-8 are
 refused. Without keys in the URL, boto3 looks for them in its own places.
@@ -22,6 +23,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.sqs.binding import BINDING
+from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import Refused, Unavailable
 from tallystick.core.frame import Frame
 from tallystick.core.names import is_fifo, name
@@ -42,7 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SqsTransport", "connect"]
 
-_OPTIONS: Final = ("endpoint", "prefix", "fifo", "group_id", "visibility", "timeout", "wait_time")
+_OPTIONS: Final = (
+    "endpoint", "prefix", "fifo", "group_id", "visibility", "timeout", "wait_time",
+    *TLS_OPTIONS,
+)  # fmt: skip
 _BATCH: Final = 10
 _BATCH_BYTES: Final = 250_000
 _LONGEST_POLL: Final = 20
@@ -294,6 +299,8 @@ def connect(address: Address) -> Callable[[], SqsTransport]:
     except ImportError as error:
         raise missing_client("sqs", error) from error
     endpoint = address.options.get("endpoint")
+    secure = not (endpoint or "https://").startswith("http://")
+    tls = read_tls(address, secure=secure, instead="endpoint=https://...")
     keys: dict[str, Any] = {}
     if address.user:
         keys = {"aws_access_key_id": address.user, "aws_secret_access_key": address.password}
@@ -311,6 +318,7 @@ def connect(address: Address) -> Callable[[], SqsTransport]:
             region_name=address.host or "us-east-1",
             endpoint_url=endpoint,
             config=settings,
+            verify=None if tls is None or (tls.verify and not tls.ca) else tls.verify and tls.ca,
             **keys,
         )
         return SqsTransport(address, client)
