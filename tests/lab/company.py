@@ -66,10 +66,13 @@ def company(
     place: Place, kinds: Mapping[str, type[Any]], **given: str
 ) -> Iterator[dict[str, Guest]]:
     """Have clients by name; each keeps to a control key of its own company."""
-    yield {
+    guests = {
         name: Guest(kind, place, {"client_name": name.rstrip("+"), **given})
         for name, kind in kinds.items()
     }
+    yield guests
+    for guest in guests.values():
+        guest.join()
 
 
 class Book:

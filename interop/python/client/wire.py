@@ -95,7 +95,7 @@ class Link:
         if self.connection.is_open:
             self.connection.close()
         if not self._gone.done() and self._opened.done() and not self._opened.exception():
-            await self._gone
+            await asyncio.wait({self._gone})
 
 
 @lru_cache(maxsize=64)
