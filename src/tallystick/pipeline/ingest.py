@@ -157,7 +157,7 @@ def ingest(job: Job, split: Split) -> Receipt:
     folder.mkdir(parents=True, exist_ok=True)
     part = _Part(folder, split.number)
     collecting = gc.isenabled()
-    gc.disable()  # rows hold no cycles, and looking for them costs a third of the time
+    gc.disable()  # rows hold no cycles, so there is nothing to look for
     try:
         if split.source.form == "journal":
             records: Iterable[Record] = _ingest_journal(part, split)
