@@ -33,7 +33,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tallystick import standard
 from tallystick.pipeline.ingest import Job, rules_of
-from tallystick.pipeline.judge import judge_body
+from tallystick.pipeline.judge_many import judge_body
 from tallystick.pipeline.planted import plant, write_registry
 from tallystick.pipeline.run import make_plan, registry_hash, run
 from tallystick.pipeline.session import open_session

@@ -14,15 +14,8 @@ from collections import Counter
 from pathlib import Path
 
 from tallystick.pipeline.ingest import widen
-from tallystick.pipeline.judge import (
-    Judged,
-    Rules,
-    _judge_quickly,
-    build_rules,
-    judge_body,
-    judge_record,
-    judge_records,
-)
+from tallystick.pipeline.judge import Judged, Rules, build_rules, judge_record
+from tallystick.pipeline.judge_many import _judge_quickly, judge_body, judge_records
 from tallystick.pipeline.planted import write_registry
 from tallystick.schemas.catalog import load_catalog
 from tests.pipeline.hostile import records

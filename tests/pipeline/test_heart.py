@@ -13,7 +13,8 @@ from tallystick.core.envelope import decode
 from tallystick.pipeline.capture import Record, read_line, write_capture
 from tallystick.pipeline.drifts import body_drifts
 from tallystick.pipeline.exposures import looks_personal
-from tallystick.pipeline.judge import Rules, build_rules, judge_record, judge_records
+from tallystick.pipeline.judge import Rules, build_rules, judge_record
+from tallystick.pipeline.judge_many import judge_records
 from tallystick.pipeline.planted import BREAKS, WAYS, plant
 from tallystick.pipeline.quick import compile_quick
 from tallystick.schemas.catalog import load_catalog, parse_catalog

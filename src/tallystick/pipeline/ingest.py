@@ -19,7 +19,8 @@ from tallystick.core.errors import Rejected
 from tallystick.core.journal import read as read_journals
 from tallystick.pipeline.arrow import pa, pq
 from tallystick.pipeline.capture import Record, faulty
-from tallystick.pipeline.judge import Judged, Rules, build_rules, judge_records
+from tallystick.pipeline.judge import Judged, Rules, build_rules
+from tallystick.pipeline.judge_many import judge_records
 from tallystick.pipeline.read import read_records
 from tallystick.pipeline.table import Batch, Counts, counted
 from tallystick.pipeline.tables import TABLES, verdicts
@@ -156,7 +157,7 @@ def ingest(job: Job, split: Split) -> Receipt:
     folder.mkdir(parents=True, exist_ok=True)
     part = _Part(folder, split.number)
     collecting = gc.isenabled()
-    gc.disable()  # rows hold no cycles, and looking for them costs a third of the time
+    gc.disable()  # rows hold no cycles, so there is nothing to look for
     try:
         if split.source.form == "journal":
             records: Iterable[Record] = _ingest_journal(part, split)
