@@ -213,7 +213,7 @@ public final class Main {
       body.addProperty("platform", System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT));
       body.add("tests", Message.GSON.toJsonTree(TESTS));
       body.add("cannot", new JsonObject());
-      body.addProperty("field_tags", "tbsIlfdDSATFVx");
+      body.addProperty("field_tags", Message.TAGS);
     } else if (TESTS.contains(test)) {
       answer.put("ROLES", "SENDER,RECEIVER");
     } else {
@@ -229,6 +229,13 @@ public final class Main {
     if (body.length > 0) {
       JsonParser.parseString(new String(body, StandardCharsets.UTF_8)).getAsJsonObject().entrySet()
           .forEach(one -> parameters.add(one.getKey(), one.getValue()));
+    }
+    for (JsonElement table : parameters.has("tables") ? parameters.getAsJsonArray("tables") : new com.google.gson.JsonArray()) {
+      String odd = Message.unwritable(table.getAsJsonObject());
+      if (odd != null) {
+        reply(request, Map.of("CONTROL_TYPE", "DECLINE", "REASON", "amqp-client cannot write a header value of type " + odd), null);
+        return;
+      }
     }
     boolean sends = "SENDER".equals(Message.text(headers.get("ROLE")));
     Parameters p = new Parameters(parameters);

@@ -24,6 +24,7 @@ import java.util.concurrent.ConcurrentHashMap;
 /** A message to send, and what both roles share: bodies, runs, digests, the clock, tagged values. */
 record Message(AMQP.BasicProperties properties, byte[] body) {
   static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
+  static final String TAGS = "tbsIlfdDSATFVx";
   private static final int BLOCK = 65521;
   private static final Map<Integer, byte[]> BLOCKS = new ConcurrentHashMap<>();
 
@@ -150,6 +151,27 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     Map<String, Object> out = new HashMap<>();
     table.entrySet().forEach(one -> out.put(one.getKey(), untag(one.getValue().getAsJsonArray())));
     return out;
+  }
+
+  /** Give a type in a tagged table that the library cannot write, or null. */
+  static String unwritable(JsonObject table) {
+    for (Map.Entry<String, JsonElement> one : table.entrySet()) {
+      String found = unwritable(one.getValue().getAsJsonArray());
+      if (found != null) return found;
+    }
+    return null;
+  }
+
+  private static String unwritable(JsonArray tagged) {
+    String tag = tagged.get(0).getAsString();
+    if (!TAGS.contains(tag)) return tag;
+    if (tag.equals("F")) return unwritable(tagged.get(1).getAsJsonObject());
+    if (!tag.equals("A")) return null;
+    for (JsonElement one : tagged.get(1).getAsJsonArray()) {
+      String found = unwritable(one.getAsJsonArray());
+      if (found != null) return found;
+    }
+    return null;
   }
 
   private static Object untag(JsonArray tagged) {

@@ -38,6 +38,7 @@ from tallystick.lab.state import Limits, Plan
 from tallystick.report.junit import junit
 from tallystick.report.matrix import show_matrix
 from tallystick.report.table import show_journal, succeeded, summarize
+from tallystick.suites.known import read_known
 
 __all__ = ["register_run"]
 
@@ -82,6 +83,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", action="append", default=[], metavar="GLOB",
                         help="names without the broker, like 'TC*'; repeatable")  # fmt: skip
     parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
+    parser.add_argument("--known", type=Path, metavar="FILE",
+                        help="known failures (default: interop/known.toml)")  # fmt: skip
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
     parser.add_argument("--json", action="store_true", help="one summary object on stdout")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all bodies")
@@ -181,6 +184,14 @@ def _plan(
     return plan, size
 
 
+def _known(args: argparse.Namespace, broker: str) -> Mapping[str, str]:
+    """Read the failures that are known: from the file given, or that beside the clients."""
+    path: Path = args.known or find_interop(getattr(args, "interop", None)) / "known.toml"
+    if args.known is None and not path.is_file():
+        return {}
+    return read_known(path.read_bytes(), toml=path.suffix == ".toml", subject=broker)
+
+
 def _about(broker: str, version: str, args: argparse.Namespace) -> About:
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     versions = {"subject.name": broker, "subject.version": version, "seed": str(args.seed)}
@@ -209,7 +220,7 @@ def _with_clients(
         with Progress(size, broker) as bar:
             return run_lab(
                 plan, place, _about(broker, version, args),
-                write=write, advance=bar.advance, finish=finish,
+                write=write, advance=bar.advance, finish=finish, known=_known(args, broker),
             )  # fmt: skip
     finally:
         end_clients(started, patience=0.0)
@@ -225,7 +236,8 @@ def _attach(args: argparse.Namespace) -> int:
         plan, size = _plan(args, args.broker, names, given, args.enlist)
         with Progress(size, args.broker) as bar:
             about = _about(args.broker, "", args)
-            yield run_lab(plan, place, about, write=write, advance=bar.advance)
+            known = _known(args, args.broker)
+            yield run_lab(plan, place, about, write=write, advance=bar.advance, known=known)
 
     return _conclude(args, journals)
 

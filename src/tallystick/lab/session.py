@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from time import perf_counter
+from types import MappingProxyType
 
 import tallystick
 from tallystick.core.journal import (
@@ -26,6 +27,7 @@ from tallystick.core.verdict import Verdict
 from tallystick.lab.instance import Group, Instance
 from tallystick.lab.shell import Place, conduct
 from tallystick.lab.state import Action, Judged, Member, Note, Plan, State
+from tallystick.suites.known import reason_for
 
 __all__ = ["SUITE", "About", "choose", "run_lab"]
 
@@ -69,6 +71,7 @@ class _Book:
     about: About
     write: Callable[[str], object]
     advance: Callable[[Verdict], object]
+    known: Mapping[str, str]
     head: Head | None = None
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -77,7 +80,7 @@ class _Book:
         """Write what belongs into a journal."""
         if isinstance(action, Judged):
             self.open(state.members)
-            record = Record(action.verdict)
+            record = Record(action.verdict, reason_for(self.known, action.verdict.case))
             self.records.append(record)
             self.write(write_record(record))
             self.advance(action.verdict)
@@ -109,10 +112,14 @@ def run_lab(
     write: Callable[[str], object] = len,
     advance: Callable[[Verdict], object] = id,
     finish: Callable[[], Sequence[str]] = tuple,
+    known: Mapping[str, str] = MappingProxyType({}),
 ) -> Journal:
-    """Conduct a plan and give its journal; `finish` ends clients and gives notes on them."""
+    """Conduct a plan and give its journal; `finish` ends clients and gives notes on them.
+
+    `known` names failures by pattern, with the reason; they run all the same (law 8).
+    """
     began = perf_counter()
-    book = _Book(plan, about, write, advance)
+    book = _Book(plan, about, write, advance, known)
     members = conduct(plan, place, book.take)
     head = book.open(members)
     troubled = [f"{one.name} {one.trouble}" for one in members.values() if one.trouble]
