@@ -12,6 +12,7 @@ EXTRAS := --extra schemas --extra server --extra events --extra redis --extra ra
 .PHONY: prove test check lint types layers unit impostors fuzz bench lab soak clean setup
 
 REGISTRY := examples/registry
+PROOF    := build/proof
 
 prove: setup
 	$(BIN)/tally prove
@@ -20,6 +21,13 @@ prove: setup
 	@echo 'the gate must find this change breaking, with a witness:'
 	$(BIN)/tally schema compat $(REGISTRY)/schemas/orders-created.json \
 	  $(REGISTRY)/schemas/orders-created.v2-breaking.json; test $$? -eq 1
+	mkdir -p $(PROOF)
+	$(BIN)/tally lab run --broker vm --clients python --journal $(PROOF)/lab-vm.jsonl
+	$(BIN)/tally lab run --broker qpid --cases 'TC[123]*' --cases Envelope --journal $(PROOF)/lab-qpid.jsonl
+	$(BIN)/tally report build $(PROOF)/lab-*.jsonl -o $(PROOF)/lab.html
+	$(BIN)/tally pipeline run --input $(PROOF)/lab-vm.jsonl --input $(PROOF)/lab-qpid.jsonl \
+	  --registry $(REGISTRY)/registry.json --out $(PROOF)/lake
+	$(BIN)/tally pipeline show verdicts --lake $(PROOF)/lake --limit 5
 
 test: setup check unit impostors fuzz
 
