@@ -88,8 +88,10 @@ def test_a_broker_killed_in_mid_run_ends_it_with_a_verdict_for_every_case(
     assert found.complete
     assert len(found.records) == 5 * 4
     outcomes = [record.verdict.outcome for record in found.records]
-    assert outcomes[:6] == [Outcome.PASSED] * 6
-    assert set(outcomes[6:]) == {Outcome.ERRORED}
+    first = outcomes.index(Outcome.ERRORED)
+    assert first >= 6, "what was on its way when the broker died may still pass"
+    assert set(outcomes[:first]) == {Outcome.PASSED}
+    assert set(outcomes[first:]) == {Outcome.ERRORED}
     assert "the broker is gone" in found.records[-1].verdict.reason
     again = up("rabbitmq", home=tmp_path)
     place = place_of(again.url)
