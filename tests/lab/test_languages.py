@@ -11,14 +11,15 @@ import sys
 from pathlib import Path
 
 LANGUAGES = ("go", "java", "node", "python", "rust")
-TALLY = Path(sys.executable).parent / "tally"
+TALLY = str(Path(sys.executable).parent / "tally")
 
 
 def test_every_language_understands_every_other(tmp_path: Path) -> None:
     journal = tmp_path / "lab.jsonl"
     command = [
         TALLY, "lab", "run", "--broker", "rabbitmq", "--clients", ",".join(LANGUAGES),
-        "--cases", "TC*", "--cases", "Envelope", "--timeout", "120", "--journal", journal, "--json",
+        "--cases", "TC*", "--cases", "Envelope", "--timeout", "120", "--json",
+        "--journal", str(journal),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stderr + done.stdout

@@ -223,8 +223,6 @@ def read_count(value: Any) -> int | None:
         if len(value) < _SHORT and value.isdigit():
             return int(value)
         value = value.decode("latin-1")
-    if type(value) is str and len(value) < _SHORT and value.isascii() and value.isdigit():
-        return int(value)
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         significant = value.lstrip("0") or "0"
         value = int(significant) if len(significant) <= len(str(MAX_COUNT)) else None

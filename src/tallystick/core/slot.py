@@ -11,7 +11,7 @@ provides is a fault of the table and raises KeyError.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 __all__ = ["TYPES", "Constant", "Field", "Long", "NativeType", "Slot", "fill", "native_type"]
@@ -46,10 +46,6 @@ class Slot:
     key: str
     source: str | Constant
     type: str
-    write: Callable[[Any], Any] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "write", TYPES[self.type].write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +97,7 @@ def fill(slots: Iterable[Slot], facts: Mapping[str, Any]) -> dict[str, dict[str,
     for slot in slots:
         source = slot.source
         value = facts[source] if type(source) is str else source.value  # type: ignore[union-attr]
-        native = None if value is None else slot.write(value)
+        native = None if value is None else TYPES[slot.type].write(value)
         if native is not None:
             sections.setdefault(slot.section, {})[slot.key] = native
     return sections

@@ -304,7 +304,11 @@ const OPTIONS = {
     carried('routed-as-is-kept', 'pulsar/route', { routed_as: 'urn:routed' }, { contains: { sections: { properties: { 'bq-job': 'urn:routed' } } } }),
     carried('delay-beside', 'pulsar/delay', { delay: 2 }, { contains: { sections: { message: { deliver_after: 2000 }, properties: { 'bq-delay': '2000' } } }, types: { '/message/deliver_after': 'long', '/properties/bq-delay': 'text' } }),
   ],
-  servicebus: [carried('delay-beside', 'servicebus/delay', { delay: 2, now: 1000 }, { contains: { sections: { message: { scheduled_enqueue_time: 1002000 }, application_properties: { 'bq-delay': 2000 } } }, types: { '/message/scheduled_enqueue_time': 'long', '/application_properties/bq-delay': 'long' } })],
+  servicebus: [
+    carried('no-session', 'servicebus/session', {}, { contains: { sections: {} }, nowhere: ['/sections/message/session_id'] }),
+    carried('session', 'servicebus/session', { key: 'customer-7' }, { contains: { sections: { message: { session_id: 'customer-7' } } }, types: { '/message/session_id': 'text' } }),
+    carried('delay-beside', 'servicebus/delay', { delay: 2, now: 1000 }, { contains: { sections: { message: { scheduled_enqueue_time: 1002000 }, application_properties: { 'bq-delay': 2000 } } }, types: { '/message/scheduled_enqueue_time': 'long', '/application_properties/bq-delay': 'long' } }),
+  ],
   artemis: [carried('delay-beside', 'artemis/delay', { delay: 2, now: 1000 }, { contains: { sections: { annotations: { 'x-opt-delivery-time': 1002000 }, application_properties: { bq_delay: '2000' } } }, types: { '/annotations/x-opt-delivery-time': 'long', '/application_properties/bq_delay': 'text' } })],
   rabbitmq: [
     carried('delay-beside', 'rabbitmq/delay', { delay: 2, delayed_exchange: true }, { contains: { sections: { headers: { 'x-delay': 2000 } } }, types: { '/headers/x-delay': 'integer' } }),

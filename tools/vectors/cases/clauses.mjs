@@ -76,6 +76,7 @@ export const clauses = {
   'sqs/fifo': 'An ordered queue has a group (the queue unless configured) and deduplicates by meta.id unless by content.',
   'servicebus/projection': 'Service Bus carries subject, correlation_id, message_id, content_type and typed properties; created_at is a long.',
   'servicebus/attempts': 'On Service Bus attempts = max(body, DeliveryCount - 1).',
+  'servicebus/session': 'A key is the session of the message (ours: the contract names none); without one there is no session.',
   'servicebus/delay': 'Service Bus waits until a scheduled time and says bq-delay.',
   'pulsar/projection': 'Pulsar carries six string properties.',
   'pulsar/attempts': 'On Pulsar bq-attempts overrides the body, then the redelivery count raises it.',
