@@ -4,6 +4,10 @@
 # folder and renamed into place, under a lock, so a half-made build is never run and two starts
 # never build at once. Talk goes to stderr; stdout belongs to the protocol.
 
+# A start may run without any environment but a PATH (IOP-8): the home is that of the user then.
+HOME=${HOME:-$(eval echo "~$(id -un)")}
+export HOME
+
 # need TOOL WHAT: end with exit code 3 and one clear line when a tool is not here.
 need() {
   command -v "$1" >/dev/null 2>&1 && return

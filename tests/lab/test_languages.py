@@ -6,12 +6,26 @@ All clients must be here: one whose toolchain is missing fails this test (IOP-22
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+INTEROP = Path(__file__).parents[2] / "interop"
 LANGUAGES = ("go", "java", "node", "python", "rust")
 TALLY = str(Path(sys.executable).parent / "tally")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_needs_no_environment_but_a_path(language: str) -> None:
+    """IOP-8, IOP-17: it builds, dials, and says in time that nobody answers."""
+    start = INTEROP / language / "client" / "start"
+    command = ["env", "-i", f"PATH={os.environ['PATH']}", str(start), "-p", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
+    assert done.returncode == 1
+    assert "refused" in done.stderr.lower()
 
 
 def test_every_language_understands_every_other(tmp_path: Path) -> None:
