@@ -160,5 +160,5 @@ def _is_definite(space: Space, node: Node, kind: str) -> bool:
 
 def _contradicts(atoms: Leaf) -> bool:
     """See the contradictions that need no solver."""
-    has = {atom[1] for atom in atoms if atom[0] == "has"}
-    return any(atom[0] == "lacks" and atom[1] in has for atom in atoms)
+    lacks = {atom[1] for atom in atoms if atom[0] == "lacks"}
+    return bool(lacks) and any(atom[0] == "has" and atom[1] in lacks for atom in atoms)
