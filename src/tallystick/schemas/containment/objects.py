@@ -152,9 +152,6 @@ Wanted = list[tuple[frozenset[str] | None, tuple[Any, ...] | None, Literal]]
 
 def solve_object(space: Space, atoms: Atoms, want: int) -> Sample:
     """Give objects, smallest first."""
-    refuted = _refute(space, atoms)
-    if refuted is not None:
-        return refuted
     rules = _Object(space, atoms)
     if rules.high is not None and max(rules.low, len(rules.has)) > rules.high:
         return Sample((), complete=True)
@@ -185,24 +182,6 @@ def solve_object(space: Space, atoms: Atoms, want: int) -> Sample:
         if every is not None:
             return Sample(tuple(every[:want]), complete=len(every) <= want)
     return Sample(tuple(found[:want]), done, frozenset(rules.assumed))
-
-
-def _refute(space: Space, atoms: Atoms) -> Sample | None:
-    """See a member that must exist under one name and cannot, before all the others are sorted."""
-    for atom in atoms:
-        if atom[0] != "some" or atom[1][0] != "name":
-            continue
-        name = atom[1]
-        demands = {
-            other[2]
-            for other in atoms
-            if other[0] == "each"
-            and (other[1] == name or (other[1][0] != "name" and in_class(other[1], name[1])))
-        }
-        sample = space.inhabit(frozenset((*demands, atom[2])), 1)
-        if not sample.values and sample.complete:
-            return Sample((), complete=True, assumed=sample.assumed)
-    return None
 
 
 def _place(
