@@ -21,9 +21,9 @@ from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_schema, read_manifest
 from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
 from tallystick.schemas.ids import LOCK, read_lock
-from tallystick.schemas.intricacy import MANY, is_circular, measure
+from tallystick.schemas.intricacy import MANY, is_circular
 from tallystick.schemas.refs import SUBSCHEMAS, Document, bundle, children, dialect_of, links
-from tallystick.schemas.validate import build_judge, compile_schema, judge_value, urn_of
+from tallystick.schemas.validate import build_judge, compile_schema, judge_value, shape_of, urn_of
 from tallystick.schemas.values import escape, line_index, parse_json, pointer_of
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _check_entry(run: _Run, row: Row) -> None:
         run.faults.append(_fault_of(error, row.path, rule, row.urn, document.text))
         return
     run.checkers[row.urn] = checker
-    run.faults.extend(_shape_faults(schema, row))
+    run.faults.extend(_shape_faults(schema, checker, row))
     own = document.schema.get("examples") if isinstance(document.schema, dict) else None
     for at, example in enumerate(own if isinstance(own, list) else ()):
         try:
@@ -293,13 +293,13 @@ def _check_entry(run: _Run, row: Row) -> None:
             return
 
 
-def _shape_faults(schema: Any, row: Row) -> Iterator[Fault]:
+def _shape_faults(schema: Any, checker: Checker, row: Row) -> Iterator[Fault]:
     """Warn of a schema that is lawful and of no use: it means nothing, or takes for ever."""
     if is_circular(schema):
         message = "a reference leads to itself without going deeper: it asks for nothing"
         yield Fault(row.path, 1, "", "schema.circular", message, row.urn, "warning")
-    shape = measure(schema)
-    if shape.ways > MANY:
+    shape = shape_of(checker)
+    if shape is not None and shape.ways > MANY:
         message = f"one place of a message may be judged {shape.ways} times: references multiply"
         yield Fault(row.path, 1, "", "schema.intricate", message, row.urn, "warning")
 
