@@ -9,7 +9,9 @@
 Rounds of the peers alternate and the best of each counts. One core against one core is compared
 by processor time, two against one by the clock.
 `check_1000_s` and `check_growth` are one `tally schema check` of 1,000 schemas, and how much longer
-one of 5,000 takes, per schema.
+one of 5,000 takes, per schema; `check_wide_ms` is what one schema of 240 properties costs there.
+`compat_wide_*` are pairs of such schemas: nothing changed but a title, a property added, a bound
+tightened in the last one, every bound widened.
 Run: `.venv/bin/python bench/registry.py [--quick] [--json] [--messages N] [--rounds N]`
 """
 
@@ -40,6 +42,7 @@ ROOT = Path(__file__).parents[1]
 REGISTRY = ROOT / "examples" / "registry" / "registry.json"
 PAIRS = ROOT / "tests" / "schemas" / "pairs"
 URN = "urn:babel:orders:created"
+WIDE = 240
 
 
 def main() -> int:
@@ -56,7 +59,7 @@ def main() -> int:
         write_messages(path, messages)
         figures = measure_validate(path, messages, rounds)
         figures |= measure_check(Path(folder))
-    figures |= measure_compat(rounds)
+    figures |= measure_compat(rounds) | measure_wide(rounds)
     for name, value in figures.items():
         print(f"{name} {value:.3f}")
     if args.json:
@@ -66,24 +69,66 @@ def main() -> int:
 
 def measure_check(folder: Path) -> dict[str, float]:
     """Check registries of copies of one schema under different URNs."""
-    seconds = {}
     text = (REGISTRY.parent / "schemas" / "orders-created.json").read_text()
-    for count in (1000, 5000):
-        root = folder / f"registry-{count}"
-        root.mkdir()
-        rows = []
-        for number in range(count):
-            (root / f"{number}.json").write_text(text)
-            rows.append({"urn": f"urn:babel:bench:kind-{number}", "schema": f"{number}.json"})
-        manifest = root / "registry.json"
-        manifest.write_text(json.dumps({"schemas": rows}))
-        began = time.perf_counter()
-        run("check", "--registry", str(manifest))
-        seconds[count] = time.perf_counter() - began
+    thousand, five = (check([text] * count, folder / str(count)) for count in (1000, 5000))
+    wide = check([json.dumps(wide_schema(at)) for at in range(100)], folder / "wide")
     return {
-        "check_1000_s": seconds[1000],
-        "check_growth": seconds[5000] / seconds[1000] / 5,
+        "check_1000_s": thousand,
+        "check_growth": five / thousand / 5,
+        "check_wide_ms": wide / 100 * 1000,
     }
+
+
+def check(schemas: list[str], root: Path) -> float:
+    """Give the seconds that one check of a registry of these schemas takes."""
+    root.mkdir()
+    rows = []
+    for number, text in enumerate(schemas):
+        (root / f"{number}.json").write_text(text)
+        rows.append({"urn": f"urn:babel:bench:kind-{number}", "schema": f"{number}.json"})
+    manifest = root / "registry.json"
+    manifest.write_text(json.dumps({"schemas": rows}))
+    began = time.perf_counter()
+    run("check", "--registry", str(manifest))
+    return time.perf_counter() - began
+
+
+def wide_schema(lowest: int = 0, **last: Any) -> Any:
+    """Make a schema of many properties of the usual kinds; `last` changes the last of them."""
+    kinds = (
+        {"type": "integer", "minimum": lowest},
+        {"type": "string", "minLength": 1, "maxLength": 100 - lowest},
+        {"type": "string", "pattern": "^[A-Z]{3}$"},
+        {"enum": ["new", "paid", "sent"]},
+        {"type": "array", "items": {"$ref": "#/definitions/line"}},
+        {"type": ["number", "null"], "maximum": 10**6},
+    )
+    properties = {f"field_{at}": kinds[at % len(kinds)] for at in range(WIDE)}
+    name = f"field_{WIDE - 1}"
+    return {
+        "type": "object",
+        "properties": {**properties, name: {**properties[name], **last}},
+        "required": [f"field_{at}" for at in range(0, WIDE, 4)],
+        "definitions": {"line": {"type": "object", "properties": {"sku": {"type": "string"}}}},
+    }
+
+
+def measure_wide(rounds: int) -> dict[str, float]:
+    """Time pairs of wide schemas, best of the rounds, and hold them to their verdicts."""
+    old = wide_schema(1)
+    more = {**old, "properties": {**old["properties"], "added": {"type": "string"}}}
+    pairs = {
+        "same": ({**old, "title": "new"}, "compatible"),
+        "added": (more, "breaking"),
+        "tightened": (wide_schema(1, maximum=10), "breaking"),
+        "widened": (wide_schema(0, maximum=10**7), "compatible"),
+    }
+    figures = {}
+    for name, (new, verdict) in pairs.items():
+        found = compare(old, new, "strict").verdict
+        assert found == verdict, (name, found)
+        figures[f"compat_wide_{name}_ms"] = best(lambda: compare(old, new, "strict"), rounds) * 1000  # noqa: B023
+    return figures
 
 
 def write_messages(path: Path, count: int) -> None:

@@ -114,8 +114,23 @@ def test_a_remote_reference_is_never_fetched(ref: str) -> None:
 
 
 def test_a_reference_may_not_leave_the_folder() -> None:
-    with pytest.raises(Rejected, match=r"leaves|nowhere"):
+    with pytest.raises(Rejected, match=r"s/a\.json:1: /\$ref: .* leaves"):
         parse_catalog(one("s/a.json"), registry({"s/a.json": {"$ref": "../../etc/passwd"}}))
+
+
+@pytest.mark.parametrize("ref", ["file:///etc/passwd", "FILE:///b.json#/x", "file:b.json"])
+def test_a_reference_may_not_name_a_file_of_the_machine(ref: str) -> None:
+    text = f'{{"properties": {{\n"x": {{"$ref": "{ref}"}}}}}}'
+    with pytest.raises(Rejected, match=r"^a\.json:2: .* never read") as caught:
+        parse_catalog(one(), registry({"a.json": text.encode(), "b.json": {}}))
+    assert caught.value.pointer == "/properties/x/$ref"
+    assert caught.value.hint
+
+
+def test_a_reference_to_a_file_that_is_not_there_is_named() -> None:
+    text = b'{"properties": {\n"x": {"$ref": "/c%20d.json"}}}'
+    with pytest.raises(Unavailable, match=r"^a\.json:2: /properties/x/\$ref: c d\.json: "):
+        parse_catalog(one(), registry({"a.json": text}))
 
 
 def test_references_to_other_files_are_brought_in() -> None:

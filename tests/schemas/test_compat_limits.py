@@ -47,6 +47,13 @@ def chain(length: int, kind: str, *, wrapped: bool) -> Any:
     return {"definitions": rows, "properties": {"a": {"$ref": "#/definitions/d0"}}}
 
 
+def wide(count: int, kind: str) -> Any:
+    """Make an object of many members that must all be there."""
+    names = [f"p{at}" for at in range(count)]
+    members = {name: {"type": kind, "minimum": at} for at, name in enumerate(names)}
+    return {"properties": members, "required": names}
+
+
 def judge(old: Any, new: Any, verdict: str) -> None:
     """Compare, and hold a break to its witness."""
     found = compare(old, new, "strict")
@@ -96,6 +103,13 @@ def test_what_is_written_alike_but_refers_to_something_else_is_not_the_same() ->
     new = {**old, "definitions": {"d": {"type": "integer"}}}
     judge(old, new, "breaking")
     judge(new, old, "compatible")
+
+
+@pytest.mark.parametrize("count", [100, 400])
+def test_a_wide_object_costs_steps_by_its_properties_and_not_by_their_square(count: int) -> None:
+    integers, numbers = wide(count, "integer"), wide(count, "number")
+    assert compare(integers, numbers, budget=11 * count).verdict == "compatible"
+    assert compare(numbers, integers, budget=11 * count).verdict == "breaking"
 
 
 def test_a_pair_ends_when_its_time_is_over_and_says_so() -> None:

@@ -280,12 +280,12 @@ def test_a_candidate_that_is_no_schema_is_42201(server: Served, path: str, body:
     assert reply.value["message"]
 
 
-def test_another_schema_type_is_not_compatible(server: Served) -> None:
-    body = {"schema": '"string"', "schemaType": "AVRO"}
-    reply = server.ask("POST", f"/compatibility{O}/versions/latest?verbose=true", body)
-    assert reply.value["is_compatible"] is False
-    assert "different schema type" in reply.value["messages"][0]
-    assert server.ask("POST", O, body).code == 40403
+@pytest.mark.parametrize("kind", ["AVRO", "PROTOBUF"])
+@pytest.mark.parametrize("path", [O, f"{O}/versions", f"/compatibility{O}/versions/latest"])
+def test_a_schema_type_that_is_not_served_is_42201(server: Served, path: str, kind: str) -> None:
+    reply = server.ask("POST", path, {"schema": '"string"', "schemaType": kind})
+    assert (reply.status, reply.code) == (422, 42201)
+    assert f"Invalid schema type {kind}" in reply.value["message"]
 
 
 def test_the_page_can_compare_with_changes_and_witness(server: Served) -> None:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tallystick.core.errors import Rejected, Unavailable
-from tallystick.schemas.refs import Document, Library, bundle, dialect_of, reach
-from tallystick.schemas.values import escape, line_index, parse_json
+from tallystick.schemas.refs import Document, Library, bundle, dialect_of, links
+from tallystick.schemas.values import escape, line_index, line_of, parse_json
 
 __all__ = [
     "MANIFEST",
@@ -110,9 +110,10 @@ def parse_catalog(
     pending = list(documents)
     while pending:
         document = documents[pending.pop()]
-        for path in reach(document, documents):
+        for path, pointer in links(document, documents).items():
             if path not in documents:
-                raw = _fetch(read, path, f"{document.path} refers to {path}")
+                line = line_of(document.text, pointer)
+                raw = _fetch(read, path, f"{document.path}:{line}: {pointer}")
                 documents[path] = Document(path, parse_schema(raw, path), raw.decode())
                 pending.append(path)
     return Catalog(root, manifest, entries, documents)

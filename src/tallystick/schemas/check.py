@@ -12,20 +12,18 @@ A faulty registry gives findings (law 2); only a manifest that is not JSON raise
 from __future__ import annotations
 
 import difflib
-import posixpath
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
-from urllib.parse import unquote, urldefrag
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_schema, read_manifest
 from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
 from tallystick.schemas.ids import LOCK, read_lock
-from tallystick.schemas.intricacy import MANY, is_circular, measure
-from tallystick.schemas.refs import SUBSCHEMAS, Document, bundle, children, dialect_of, reach
-from tallystick.schemas.validate import build_judge, compile_schema, judge_value, urn_of
+from tallystick.schemas.intricacy import MANY, is_circular
+from tallystick.schemas.refs import SUBSCHEMAS, Document, bundle, children, dialect_of, links
+from tallystick.schemas.validate import build_judge, compile_schema, judge_value, shape_of, urn_of
 from tallystick.schemas.values import escape, line_index, parse_json, pointer_of
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ class _Run:
     read: Read
     manifest: str
     documents: dict[str, Document] = field(default_factory=dict)
-    links: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    links: dict[str, dict[str, str]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     checkers: dict[str, Checker] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
@@ -177,21 +175,22 @@ def _load(run: _Run, row: Row, pointer: str) -> bool:
         if path not in run.links:
             run.links[path] = _read_document(run, path, place)
         document = run.documents.get(path)
-        for link in run.links[path]:
+        for link, at in run.links[path].items():
             if document is not None and link not in run.links:
-                pending.append((link, _place_of_link(document, link, row.urn)))
+                line = _line(document.text, at)
+                pending.append((link, Fault(path, line, at, "", "", row.urn)))
             else:
                 pending.append((link, place))
     return run.broken.isdisjoint(seen)
 
 
-def _read_document(run: _Run, path: str, place: Fault) -> tuple[str, ...]:
-    """Read and judge one file alone; give the paths it refers to."""
+def _read_document(run: _Run, path: str, place: Fault) -> dict[str, str]:
+    """Read and judge one file alone; give the paths it refers to, and where it does."""
     if "\x00" in path or path.startswith(("../", "/")):
         message = f"{path!r} leaves the registry's folder"
         run.faults.append(replace(place, rule="registry.path", message=message))
         run.broken.add(path)
-        return ()
+        return {}
     try:
         raw = run.read(path)
         schema = parse_schema(raw, path)
@@ -200,7 +199,7 @@ def _read_document(run: _Run, path: str, place: Fault) -> tuple[str, ...]:
         run.faults.extend(faults)
         if any(fault.level == "error" for fault in faults):
             run.broken.add(path)
-        return reach(document, run.documents)
+        return links(document, run.documents)
     except OSError as error:
         message = f"cannot read {path}: {error.strerror}"
         run.faults.append(replace(place, rule="schema.missing", message=message))
@@ -208,22 +207,7 @@ def _read_document(run: _Run, path: str, place: Fault) -> tuple[str, ...]:
         rule = error.code if error.code in ("schema.ref", "registry.path") else "schema.json"
         run.faults.append(_fault_of(error, path, rule, place.urn))
     run.broken.add(path)
-    return ()
-
-
-def _place_of_link(document: Document, link: str, urn: str) -> Fault:
-    """Find the reference in a document that leads to another file."""
-    pending = [("", document.schema)]
-    while pending:
-        pointer, node = pending.pop()
-        if isinstance(node, dict):
-            target = unquote(urldefrag(str(node.get("$ref", "")))[0])
-            beside = posixpath.join(posixpath.dirname(document.path), target)
-            if target and posixpath.normpath(beside) == link:
-                place = f"{pointer}/$ref"
-                return Fault(document.path, _line(document.text, place), place, "", "", urn)
-            pending.extend((pointer + place, item) for place, item in children(node))
-    return Fault(document.path, 1, "", "", "", urn)
+    return {}
 
 
 def _meta_faults(document: Document, urn: str) -> Iterator[Fault]:
@@ -297,7 +281,7 @@ def _check_entry(run: _Run, row: Row) -> None:
         run.faults.append(_fault_of(error, row.path, rule, row.urn, document.text))
         return
     run.checkers[row.urn] = checker
-    run.faults.extend(_shape_faults(schema, row))
+    run.faults.extend(_shape_faults(schema, checker, row))
     own = document.schema.get("examples") if isinstance(document.schema, dict) else None
     for at, example in enumerate(own if isinstance(own, list) else ()):
         try:
@@ -309,13 +293,13 @@ def _check_entry(run: _Run, row: Row) -> None:
             return
 
 
-def _shape_faults(schema: Any, row: Row) -> Iterator[Fault]:
+def _shape_faults(schema: Any, checker: Checker, row: Row) -> Iterator[Fault]:
     """Warn of a schema that is lawful and of no use: it means nothing, or takes for ever."""
     if is_circular(schema):
         message = "a reference leads to itself without going deeper: it asks for nothing"
         yield Fault(row.path, 1, "", "schema.circular", message, row.urn, "warning")
-    shape = measure(schema)
-    if shape.ways > MANY:
+    shape = shape_of(checker)
+    if shape is not None and shape.ways > MANY:
         message = f"one place of a message may be judged {shape.ways} times: references multiply"
         yield Fault(row.path, 1, "", "schema.intricate", message, row.urn, "warning")
 

@@ -42,6 +42,8 @@ _IN_PLACE: Final = {
     for key in ("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas")
 }
 """What applies to the value itself."""
+_Edges = tuple[list[Any], list[Any]]
+"""The subschemas that a subschema leads to: what is summed, what is apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,13 @@ class Intricacy:
 
 def measure(schema: Any) -> Intricacy:
     """Measure a self-contained schema."""
-    nodes, order, group = _components(schema)
+    edges, order, group = _components(schema)
     ways: dict[int, int] = {}
     grows = False
     for members in order:  # what a component leads to comes before it
         total = 0
         for number in members:
-            summed, apart = _edges(schema, nodes[number])
+            summed, apart = edges[number]
             total += 1 + sum(ways.get(group[id(one)], 0) for one in summed)
             total += max((ways.get(group[id(one)], 0) for one in apart), default=0)
             back = [one for one in summed if group[id(one)] == group[number]]
@@ -107,7 +109,7 @@ def _in_place(root: Any, node: dict[str, Any]) -> Iterator[Any]:
     yield from _target(root, node)
 
 
-def _edges(root: Any, node: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+def _edges(root: Any, node: dict[str, Any]) -> _Edges:
     return list(_held(node, _SUMMED)) + list(_target(root, node)), list(_held(node, _APART))
 
 
@@ -138,12 +140,12 @@ def _target(root: Any, node: dict[str, Any]) -> Iterator[Any]:
             yield found
 
 
-def _components(schema: Any) -> tuple[dict[int, Any], list[list[int]], dict[int, int]]:
-    """Give the subschemas, their strongly connected components (Tarjan, 1972), and which is whose.
+def _components(schema: Any) -> tuple[dict[int, _Edges], list[list[int]], dict[int, int]]:
+    """Give where each subschema leads, the components of all (Tarjan, 1972), and which is whose.
 
     Without recursion of our own: a schema may be nested deeper than the interpreter's stack.
     """
-    nodes: dict[int, Any] = {}
+    edges: dict[int, _Edges] = {}
     low: dict[int, int] = {}
     index: dict[int, int] = {}
     group: dict[int, int] = {}
@@ -153,10 +155,9 @@ def _components(schema: Any) -> tuple[dict[int, Any], list[list[int]], dict[int,
 
     def enter(node: Any) -> None:
         number = id(node)
-        nodes[number] = node
         index[number] = low[number] = len(index)
         path.append(number)
-        summed, apart = _edges(schema, node)
+        summed, apart = edges[number] = _edges(schema, node)
         work.append((number, iter([*summed, *apart])))
 
     if isinstance(schema, dict):
@@ -178,4 +179,4 @@ def _components(schema: Any) -> tuple[dict[int, Any], list[list[int]], dict[int,
             members, path[cut:] = path[cut:], []
             group.update(dict.fromkeys(members, len(order)))
             order.append(members)
-    return nodes, order, group
+    return edges, order, group

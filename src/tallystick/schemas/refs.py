@@ -30,6 +30,7 @@ __all__ = [
     "children",
     "dialect_of",
     "find_pointer",
+    "links",
     "reach",
 ]
 
@@ -183,8 +184,13 @@ def _is_plain(index: _Index) -> bool:
 
 def reach(document: Document, known: Mapping[str, Document]) -> tuple[str, ...]:
     """Give the paths of the foreign files that a document refers to, in order."""
+    return tuple(links(document, known))
+
+
+def links(document: Document, known: Mapping[str, Document]) -> dict[str, str]:
+    """Give each foreign file that a document refers to, with the pointer of the reference."""
     index = _index(document)
-    paths = []
+    places: dict[str, str] = {}
     for pointer, _, base, reference in index.references:
         target, _ = urldefrag(urljoin(base, reference))
         if target in index.resources:
@@ -192,15 +198,17 @@ def reach(document: Document, known: Mapping[str, Document]) -> tuple[str, ...]:
         path = _path_of(target, reference, document, known)
         if path is None:
             raise _unresolved(document, pointer, reference)
-        if path != document.path and path not in paths:
-            paths.append(path)
-    return tuple(paths)
+        if path != document.path:
+            places.setdefault(path, f"{pointer}/$ref")
+    return places
 
 
 def _path_of(
     target: str, reference: str, document: Document, known: Mapping[str, Document]
 ) -> str | None:
     """Turn an absolute URI into a file of the registry, by its `$id` or by its place."""
+    if urlsplit(reference).scheme == "file":
+        return None
     plain = unquote(urldefrag(reference)[0])
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(document.path), plain))
     if urlsplit(target).scheme == "file":
@@ -211,15 +219,28 @@ def _path_of(
     return beside if plain and not urlsplit(plain).scheme and plain[0] != "/" else None
 
 
+_NOT_FOUND: Final = {
+    "": ("leads nowhere", ""),
+    "file": (
+        "names a file of this machine and is never read",
+        "refer to a file of the registry by its path from here",
+    ),
+    "remote": (
+        "is remote and is never fetched",
+        "copy the document into the registry's folder and refer to its path",
+    ),
+}
+
+
 def _unresolved(document: Document, pointer: str, reference: str) -> Rejected:
-    remote = urlsplit(reference).scheme not in ("", "file")
+    scheme = urlsplit(reference).scheme
+    words, hint = _NOT_FOUND[scheme if scheme in _NOT_FOUND else "remote"]
     line = line_of(document.text, f"{pointer}/$ref")
     return Rejected(
-        f"{document.path}:{line}: $ref {reference!r} "
-        + ("is remote and is never fetched" if remote else "leads nowhere"),
+        f"{document.path}:{line}: $ref {reference!r} {words}",
         code="schema.ref",
         pointer=f"{pointer}/$ref",
-        hint="copy the document into the registry's folder and refer to its path" if remote else "",
+        hint=hint,
     )
 
 

@@ -44,6 +44,7 @@ __all__ = [
     "compile_subset",
     "judge_bytes",
     "judge_value",
+    "shape_of",
     "urn_of",
 ]
 
@@ -168,6 +169,11 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     shape = measure(schema)
     checker = _Compiled(compiled.is_valid, compiled.iter_errors)
     return checker if shape.is_plain else _Guarded(checker, shape)
+
+
+def shape_of(checker: Checker) -> Intricacy | None:
+    """Give the shape of a schema that is not plain; None of one that is."""
+    return checker.shape if isinstance(checker, _Guarded) else None
 
 
 @dataclass(frozen=True, slots=True)

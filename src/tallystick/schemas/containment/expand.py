@@ -5,7 +5,8 @@ a choice, what must hold comes before what must not, and few alternatives before
 dies as soon as it holds a literal and its contrary. Before branching on the breaches of a node
 while other choices are open, it is asked whether the node could hold here at all: if not, it is
 broken already and there is nothing to choose. That keeps unions told apart by a tag from
-multiplying.
+multiplying. A breach that one member would have to commit, and cannot, is no alternative: so a wide
+object is not solved once for each of its properties.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tallystick.schemas.containment.evaluate import in_class
 from tallystick.schemas.containment.keywords import Clause, clauses
 from tallystick.schemas.containment.nodes import Circular, Key, Literal, Node, Space
 
@@ -76,13 +78,38 @@ def _walk(
     if len(choices) > 1 and not literal[1] and _is_broken(space, literal[0], kind, others):
         yield from _walk(space, kind, [], atoms, seen, choices[1:])
         return
+    held = _Held(atoms) if kind == "object" else None
     for alternative in clause:
+        if held and any(held.refutes(space, item) for item in alternative):
+            continue
         more: list[tuple[Literal, frozenset[Node]]] = []
         grown = list(atoms)
         _take(alternative, path, more, grown)
         if _contradicts(grown):
             continue
         yield from _walk(space, kind, more, grown, dict(seen), choices[1:])
+
+
+class _Held:
+    """What every member of an object is held to already, found by the member's name."""
+
+    def __init__(self, atoms: Leaf) -> None:
+        each = [atom[1:] for atom in atoms if atom[0] == "each"]
+        self.by_class = [pair for pair in each if pair[0][0] != "name"]
+        self.by_name: dict[str, list[Literal]] = {}
+        for names, literal in each:
+            if names[0] == "name":
+                self.by_name.setdefault(names[1], []).append(literal)
+
+    def refutes(self, space: Space, item: tuple[Any, ...]) -> bool:
+        """Tell whether an item asks for a member that cannot be, whatever else is asked."""
+        if item[0] != "some" or item[1][0] != "name":
+            return False
+        name = item[1][1]
+        classed = (literal for names, literal in self.by_class if in_class(names, name))
+        key = frozenset((*self.by_name.get(name, ()), *classed, item[2]))
+        sample = space.inhabit(key, 1)
+        return not sample.values and sample.complete and not sample.assumed
 
 
 def _take(
@@ -160,5 +187,5 @@ def _is_definite(space: Space, node: Node, kind: str) -> bool:
 
 def _contradicts(atoms: Leaf) -> bool:
     """See the contradictions that need no solver."""
-    has = {atom[1] for atom in atoms if atom[0] == "has"}
-    return any(atom[0] == "lacks" and atom[1] in has for atom in atoms)
+    lacks = {atom[1] for atom in atoms if atom[0] == "lacks"}
+    return bool(lacks) and any(atom[0] == "has" and atom[1] in lacks for atom in atoms)

@@ -61,6 +61,8 @@ class _Object:
         self.assumed: set[Key] = set()
         self.certain = True
         self.dropped = False
+        self.by_name: dict[str, list[Literal]] = {}
+        self.by_class = [(names, literal) for names, literal in self.each if names[0] != "name"]
         spoken: dict[str, None] = dict.fromkeys((*self.has, *sorted(self.lacks)))
         patterns: dict[str, None] = {}
         for names, *_ in (*self.each, *self.some):
@@ -71,12 +73,16 @@ class _Object:
             else:
                 spoken.update(dict.fromkeys(sorted(names[1])))
                 patterns.update(dict.fromkeys(sorted(names[2])))
+        for names, literal in self.each:
+            if names[0] == "name":
+                self.by_name.setdefault(names[1], []).append(literal)
         self.spoken = list(spoken)
         self.patterns = list(patterns)
 
     def demands(self, name: str) -> frozenset[Literal]:
         """Give what holds of the value under a name."""
-        return frozenset(literal for names, literal in self.each if in_class(names, name))
+        classed = (literal for names, literal in self.by_class if in_class(names, name))
+        return frozenset((*self.by_name.get(name, ()), *classed))
 
     def ask(self, key: Key, want: int) -> Sample:
         """Ask for inhabitants and note what the answer rests on."""
