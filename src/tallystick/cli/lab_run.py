@@ -1,8 +1,10 @@
-"""`tally lab clients|run|attach`: the interop procedure, between client programs, over a broker.
+"""`tally lab clients|run|circuit|attach`: the interop procedure, between clients, over a broker.
 
-`run` starts a broker and the clients, runs the cases and ends them all. `attach` is the coordinator
-alone, for clients that listen already; `interop/testall` calls it (IOP-22). Exit 0 when nothing
-failed or errored, 1 when something did, 2 for usage or when nothing could be run.
+`run` starts a broker and the clients, runs the cases and ends them all. `circuit` does so for one
+test of M publishers, N consumers, Z destinations and C circuits, by the names of Appendix C.
+`attach` is the coordinator alone, for clients that listen already; `interop/testall` calls it
+(IOP-22). Exit 0 when nothing failed or errored, 1 when something did, 2 for usage or when nothing
+could be run.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.journal import Journal
 from tallystick.core.verdict import Outcome
-from tallystick.lab.cases import Settings, pair_groups
+from tallystick.lab.cases import Settings, pair_groups, read_circuit
 from tallystick.lab.clients import (
     Client,
     Started,
@@ -54,13 +56,17 @@ def register_run(verbs: Any) -> None:
     _add_interop(lister)
     lister.set_defaults(run=_clients)
     runner = verbs.add_parser("run", help="start a broker and clients, and run the cases")
-    runner.add_argument(
-        "--broker", default=VM, metavar="NAME[,NAME]", help=f"of {', '.join(BROKERS)}"
-    )
-    runner.add_argument("--clients", metavar="A,B", help="languages (default: all that can run)")
-    _add_interop(runner)
-    _add_options(runner)
-    runner.set_defaults(run=_run)
+    circuit = verbs.add_parser("circuit", help="the same for one test of circuits in parallel")
+    circuit.add_argument("parameters", nargs="*", metavar="NAME=VALUE",
+                         help="num_circuits=2 num_consumers=4 batches=3 ...")  # fmt: skip
+    for one in (runner, circuit):
+        one.add_argument(
+            "--broker", default=VM, metavar="NAME[,NAME]", help=f"of {', '.join(BROKERS)}"
+        )
+        one.add_argument("--clients", metavar="A,B", help="languages (default: all that can run)")
+        _add_interop(one)
+        _add_options(one)
+        one.set_defaults(run=_run)
     attached = verbs.add_parser("attach", help="run the cases on clients that listen already")
     attached.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
     attached.add_argument("-p", dest="port", type=int, default=5672, metavar="PORT")
@@ -175,6 +181,8 @@ def _plan(
     run = uuid.uuid4().hex[:12]
     settings = Settings(run, broker, args.seed, given)
     every = (*pair_groups(settings), envelope_group(settings), *field_groups(settings))
+    if getattr(args, "parameters", None) is not None:
+        every = (read_circuit(settings, _pairs(args.parameters)),)
     groups, size = choose(every, args.cases, names or ("any",))
     if not groups:
         raise UsageError("there are no cases", code="no_cases", hint="nothing run proves nothing")
@@ -257,6 +265,7 @@ def _conclude(
     if args.json:
         print(json.dumps(summarize(done), indent=1))
     else:
-        print("\n".join(show_matrix(one) + "\n" + show_journal(one) for one in done), end="")
+        parts = [part for one in done for part in (show_matrix(one), show_journal(one)) if part]
+        print("\n".join(parts), end="")
     empty = not any(journal.records for journal in done)
     return 0 if all(map(succeeded, done)) and not empty else 1

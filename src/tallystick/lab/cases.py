@@ -7,9 +7,11 @@ earlier run left can be met.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from zlib import crc32
 
 from tallystick.core.errors import UsageError
 from tallystick.lab.control import Role
@@ -17,7 +19,9 @@ from tallystick.lab.instance import Group, Instance, Part, QueueSpec
 from tallystick.lab.judge import judge_circuit
 from tallystick.lab.topology import Placed, Requested, describe, place
 
-__all__ = ["DEFAULTS", "SIZES", "TESTS", "Settings", "circuit_group", "pair_groups"]
+__all__ = [
+    "DEFAULTS", "SIZES", "TESTS", "Settings", "circuit_group", "pair_groups", "read_circuit",
+]  # fmt: skip
 
 DEFAULTS: Final[Mapping[str, int]] = {
     "P2P_NUM_MESSAGES": 50,
@@ -184,6 +188,33 @@ def circuit_group(
     return Group("Circuit", make, {}, dict(body), everyone=False)
 
 
+def read_circuit(settings: Settings, given: Mapping[str, str]) -> Group:
+    """Read one test of circuits from words: Appendix C's names, `batches` and `duration`."""
+    values = {name: _value(name, text) for name, text in given.items()}
+    shape = {name: values.pop(name) for name in Requested.__slots__ if name in values}
+    batches, duration = values.pop("batches", 1), values.pop("duration", 0)
+    for name, value in {**shape, "batches": batches, "duration": duration}.items():
+        due = bool if name == "single_role" else int
+        if type(value) is not due or (due is int and value < (name != "duration")):
+            raise UsageError(f"{name} is {value!r}, not {_DUE[due]}", code="parameter")
+    name = ",".join(f"{key}={text}" for key, text in sorted(given.items())) or "default"
+    return circuit_group(
+        settings, name, Requested(**shape), values, batches=batches, duration=float(duration)
+    )
+
+
+_DUE: Final = {bool: "true or false", int: "a whole number above 0"}
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        if name in Requested.__slots__ or name in {"batches", "duration"}:
+            raise UsageError(f"{name} is {text!r}, not a value of JSON", code="parameter") from None
+        return text
+
+
 def _check(requested: Requested, body: Mapping[str, Any], *, repeated: bool) -> None:
     places = requested.num_destinations
     if body.get("pattern", "p2p") == "p2p" and requested.num_consumers < places:
@@ -207,7 +238,7 @@ def _circuit(
     messages = int(body.get("num_messages", 100))
     places = requested.num_destinations
     for number, circuit in enumerate(placed):
-        base = f"iop.{settings.run}.{path.rpartition('/')[2]}.{number}"
+        base = f"iop.{settings.run}.{crc32(path.encode()):08x}.{number}"
         names = [f"{base}.{index}" for index in range(places)]
         if pattern == "p2p":
             durable = bool(body.get("durable", False))

@@ -98,6 +98,9 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
         return shlex.join(["tally", "lab", *verb, "--only", name])
     if head == subject:
         rest = name.removeprefix(f"{head}/")
+        if rest.startswith("Circuit/"):
+            words = [word for word in rest.removeprefix("Circuit/").split(",") if "=" in word]
+            return shlex.join(["tally", "lab", "circuit", "--broker", head, *words])
         pair = rest.split("/")[-2:] if rest.startswith("TC") else []
         clients = ["--clients", ",".join(dict.fromkeys(pair))] if pair else []
         return shlex.join(["tally", "lab", "run", "--broker", head, *clients, "--cases", rest])
