@@ -2,14 +2,18 @@
 
 Wherever both schemas describe the same object, a property that only the new one names is set to
 `false` in a copy of the old one. Documents of that copy are the old documents that never used the
-name, so an optional field may be added to an open model, while a required one still breaks. A
-property that only the old one names is removed, unless it was never allowed or a pattern of the
-new schema still names it.
+name, so an optional field may be added to an open model, while a required one still breaks. What
+`allOf` joins is one object. A name that the old schema demands is not new: old documents have it. A
+property that only the old one names is removed, unless it was never allowed, or a pattern or
+another branch of the new schema still names it. Branches that did not change are paired, wherever
+they stand.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -22,7 +26,21 @@ _SINGLE: Final = (
     "items", "additionalProperties", "additionalItems", "contains", "unevaluatedProperties",
     "unevaluatedItems", "then", "else",
 )  # fmt: skip
-_LISTED: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_JOINED: Final = ("allOf", "anyOf", "oneOf")
+"""Branches of these speak of the same object."""
+_LISTED: Final = (*_JOINED, "prefixItems", "items")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kin:
+    """What is said of an object: names the old schema joins, names the new one has, demands."""
+
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    demanded: frozenset[str] = frozenset()
+
+
+_ALONE: Final = _Kin()
 
 
 def align_fields(old: Any, new: Any) -> tuple[Any, tuple[str, ...]]:
@@ -51,14 +69,15 @@ class _Alignment:
                 break
         return schema
 
-    def visit(self, old: Any, new: Any, at: str) -> None:
+    def visit(self, old: Any, new: Any, at: str, kin: _Kin = _ALONE) -> None:
         old, new = self.follow(0, old), self.follow(1, new)
         if not isinstance(old, dict) or not isinstance(new, dict):
             return
         if (id(old), id(new)) in self.seen:
             return
         self.seen.add((id(old), id(new)))
-        self.fields(old, new, at)
+        kin = self.join(old, new, kin)
+        self.fields(old, new, at, kin)
         for key in ("properties", "patternProperties", "dependentSchemas"):
             before, after = old.get(key), new.get(key)
             if isinstance(before, dict) and isinstance(after, dict):
@@ -70,20 +89,56 @@ class _Alignment:
         for key in _LISTED:
             before, after = old.get(key), new.get(key)
             if isinstance(before, list) and isinstance(after, list):
-                for spot, (one, two) in enumerate(zip(before, after, strict=False)):
-                    self.visit(one, two, f"{at}/{key}/{spot}")
+                same_object = kin if key in _JOINED else _ALONE
+                for spot, one, two in _pair(before, after, by_place=key not in _JOINED):
+                    self.visit(one, two, f"{at}/{key}/{spot}", same_object)
 
-    def fields(self, old: dict[str, Any], new: dict[str, Any], at: str) -> None:
-        before, after = old.get("properties", {}), new.get("properties", {})
-        fresh = {name for name in after.keys() - before.keys() if not _is_patterned(old, name)}
+    def join(self, old: dict[str, Any], new: dict[str, Any], kin: _Kin) -> _Kin:
+        """Give what is said of one object by these schemas and by those around them."""
+        return _Kin(
+            kin.before | self.names(0, old, ("allOf",)),
+            kin.after | self.names(1, new, _JOINED),
+            kin.demanded | self.demanded(old),
+        )
+
+    def parts(self, side: int, schema: Any, keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        """Give a schema of an object and its branches under these keywords, each once."""
+        waiting, seen = [schema], set[int]()
+        while waiting:
+            part = self.follow(side, waiting.pop())
+            if isinstance(part, dict) and id(part) not in seen:
+                seen.add(id(part))
+                yield part
+                for key in keys:
+                    held = part.get(key, [])
+                    waiting += held if isinstance(held, list) else [held]
+
+    def names(self, side: int, schema: Any, keys: tuple[str, ...]) -> frozenset[str]:
+        """Give the properties that a schema of an object names, its branches too."""
+        found = (part.get("properties", {}) for part in self.parts(side, schema, keys))
+        return frozenset(name for held in found for name in held)
+
+    def demanded(self, schema: Any) -> frozenset[str]:
+        """Give the names that the old schema demands of the object, perhaps under a condition."""
+        found: set[str] = set()
+        for part in self.parts(0, schema, (*_JOINED, "then", "else")):
+            found.update(part.get("required", ()))
+            for key in ("dependencies", "dependentRequired"):
+                for demand in part.get(key, {}).values():
+                    found.update(demand if isinstance(demand, list) else ())
+        return frozenset(found)
+
+    def fields(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
+        before, after = old.get("properties", {}), self.names(1, new, ("allOf",))
+        known = kin.before | kin.demanded
+        fresh = {name for name in after - known if not _is_patterned(old, name)}
         if fresh and old.get("additionalProperties", True) is not False:
             self.added.setdefault(id(old), set()).update(fresh)
         self.removed.extend(
             f"{at}/properties/{escape(name)}"
-            for name in sorted(before.keys() - after.keys())
+            for name in sorted(before.keys() - kin.after)
             if before[name] is not False and not _is_patterned(new, name)
-            and not _is_elsewhere(new, name, self)
-        )  # fmt: skip
+        )
 
     def rebuild(self, node: Any) -> Any:
         """Copy the old document with the added names ruled out."""
@@ -109,11 +164,14 @@ def _is_patterned(schema: dict[str, Any], name: str) -> bool:
     return False
 
 
-def _is_elsewhere(new: dict[str, Any], name: str, work: _Alignment) -> bool:
-    """Tell whether another part of the same object still names the property."""
-    for key in ("allOf", "anyOf", "oneOf"):
-        for sub in new.get(key, ()):
-            inner = work.follow(1, sub)
-            if isinstance(inner, dict) and name in inner.get("properties", {}):
-                return True
-    return False
+def _pair(before: list[Any], after: list[Any], *, by_place: bool) -> Iterator[tuple[int, Any, Any]]:
+    """Pair branches: the same with the same, what is left in order; items by their place."""
+    left = list(after)
+    rest = []
+    for spot, one in enumerate(before):
+        if not by_place and one in left:
+            yield spot, one, left.pop(left.index(one))
+        else:
+            rest.append((spot, one))
+    for (spot, one), two in zip(rest, left, strict=False):
+        yield spot, one, two
