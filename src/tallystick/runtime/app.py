@@ -170,7 +170,7 @@ class App:
         threads = [
             Thread(
                 target=_guarded,
-                args=(worker, transport, limit, idle, failures),
+                args=(worker, transport, limit, idle, failures, self._stopping),
                 name=f"tallystick-{name}",
                 daemon=True,
             )
@@ -328,12 +328,14 @@ def _guarded(
     limit: int | None,
     idle: float | None,
     failures: list[BaseException],
+    stopping: Event,
 ) -> None:
     """Run a worker, keep what it raises for the caller, and close its connection."""
     try:
         worker.run(limit=limit, idle=idle)
     except BaseException as error:  # noqa: BLE001 (raised again by the caller's thread)
         failures.append(error)
+        stopping.set()  # the others stop as well: a dead queue is never silent
     finally:
         transport.close()
 

@@ -88,7 +88,7 @@ class Execution:
                 verdict = run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
         except StoreUnavailable as error:
             return plan_release(self.rules, reading, self.redact(str(error)))
-        except Exception as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
             name = f"{type(error).__module__}.{type(error).__qualname__}"
             data = envelope.data if envelope is not None else None
             said = mask_text(self.contracts, reading.urn, data, str(error) or name)

@@ -8,6 +8,8 @@ from typing import Final
 
 __all__ = ["Loop"]
 
+_GOODBYE: Final = 5.0
+
 
 class Loop:
     """An event loop for handlers that are async; `close` cancels what still runs on it."""
@@ -31,7 +33,7 @@ class Loop:
         with self._lock:
             if self._loop is not None and self._thread is not None:
                 self._loop.call_soon_threadsafe(self._loop.stop)
-                self._thread.join()
+                self._thread.join(_GOODBYE)  # a handler that blocks it is left behind
                 self._loop = self._thread = None
 
 

@@ -196,6 +196,8 @@ def _projected(
     frame = reading.delivery.frame
     group = frame.get("attributes", "MessageGroupId")
     given: dict[str, Any] = {**rules.capabilities.options, **({"group": group} if group else {})}
+    if not (envelope.meta and envelope.meta.id):
+        given["content_based"] = True  # the transport names such a copy by its bytes
     return project(
         rules.binding,
         envelope,

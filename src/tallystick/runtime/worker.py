@@ -152,15 +152,11 @@ class Worker:
                 plan = self._execution.run(delivery)
             except TallystickError as error:
                 plan = Plan("leave", delivery, "left", note=str(error))
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
                 where = "".join(format_tb(error.__traceback__))  # what it says may be personal
                 text = "queue %s: a message is left to the broker: %s\n%s"
                 _LOG.error(text, self._queue, type(error).__name__, where)
                 plan = Plan("leave", delivery, "left", note=type(error).__name__)
-                self._finish(delivery, plan)
-                if not isinstance(error, Exception):
-                    raise
-                continue
             self._finish(delivery, plan)
 
     def _finish(self, delivery: Delivery, plan: Plan) -> None:
@@ -255,6 +251,11 @@ class Worker:
         for one in gone:
             self._leases.end(one, 0)
             self._running.pop(id(one), None)
+            try:
+                self._transport.leave(one)
+            except TallystickError as error:
+                _LOG.warning("queue %s: %s", self._queue, error)
+        self._measure(["lost"] * len(gone))
 
     def _perform(self, plans: list[Plan], move: Callable[[], None]) -> None:
         try:
@@ -316,5 +317,9 @@ class Worker:
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
         """Give deliveries back, the last first: a broker that puts them in front keeps order."""
+        if self._transport.capabilities.log:  # uncommitted is enough; a rewind undoes what runs
+            self.counts["handed_back"] += len(deliveries)
+            self._measure(["handed_back"] * len(deliveries))
+            return
         plans = [Plan("release", one, "handed_back", note="stopping") for one in deliveries]
         self._settle(plans[::-1])

@@ -25,7 +25,10 @@ def return_topic(headers: Mapping[str, Any]) -> str:
     value = headers.get(key)
     if not isinstance(value, bytes) or not value:
         raise Rejected(f"a parked record has no {key} header", code="no_original_topic")
-    return value.decode("utf-8")
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Rejected(f"{key} is no text", code="no_original_topic") from error
 
 
 def returned_headers(headers: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,8 +151,12 @@ class KafkaTransport:
             if first is None:
                 return []
             rest = reader.consumer.consume(limit - 1, 0) if limit > 1 else []
-            messages = [one for one in (first, *rest) if self._cluster.is_record(one)]
-            return [self._delivery(reader, queue, one) for one in messages]
+            every = (first, *rest)
+            records = [one for one in every if one.error() is None]
+            if not records:  # an error never takes records with it: they would be committed over
+                for one in every:
+                    self._cluster.is_record(one)
+            return [self._delivery(reader, queue, one) for one in records]
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Commit as far as everything before is done."""

@@ -142,6 +142,8 @@ class PulsarTransport:
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
         """Send, wait for the confirmation, then acknowledge."""
+        if not self._is_mine(delivery):
+            raise lost()
         self.send(queue, [frame])
         self.ack([delivery])
 

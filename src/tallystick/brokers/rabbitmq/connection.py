@@ -230,6 +230,11 @@ class Connection:
     def _on_consuming(self, channel: Any) -> None:
         self._consuming = channel
         channel.add_on_close_callback(self._on_channel_close)
+        channel.add_on_cancel_callback(
+            lambda _frame: self._on_channel_close(
+                channel, Broken("the broker ended the consumer: its queue is gone or moved")
+            )
+        )
         channel.basic_qos(prefetch_count=self._prefetch, callback=self._on_ready)
 
     def _on_ready(self, _frame: Any) -> None:

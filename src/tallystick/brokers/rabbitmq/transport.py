@@ -95,6 +95,9 @@ class RabbitTransport:
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
         """Publish, wait for the confirm, then acknowledge."""
+        held: Connection = delivery.handle[0]
+        if held is not self._connection or not held.usable:
+            raise lost()
         self.send(queue, [frame])
         self._settle([delivery])
 

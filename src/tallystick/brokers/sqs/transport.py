@@ -237,9 +237,9 @@ class SqsTransport:
         }
         entry = {"MessageBody": body, "MessageAttributes": attributes}
         parameters = dict(frame.sections.get("parameters", {}))
-        if is_fifo(BINDING.names, queue, self._fifo) and "MessageGroupId" not in parameters:
+        if is_fifo(BINDING.names, queue, self._fifo) and "MessageDeduplicationId" not in parameters:
             unique = sha256(frame.body).hexdigest()
-            parameters |= {"MessageGroupId": queue, "MessageDeduplicationId": unique}
+            parameters = {"MessageGroupId": queue, **parameters, "MessageDeduplicationId": unique}
         return {**entry, **parameters}
 
     @contextmanager
