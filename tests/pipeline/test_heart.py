@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from tallystick.brokers import BROKERS
+from tallystick.core.binding import project
+from tallystick.core.capture import Capture, write
 from tallystick.core.envelope import decode
 from tallystick.pipeline.capture import Record, read_line, write_capture
 from tallystick.pipeline.drifts import body_drifts
@@ -127,6 +130,16 @@ def test_a_native_count_is_reconciled_by_the_broker(rules: Rules) -> None:
     for judge in (judge_record, lambda r, one: judge_records(r, [one])[0]):
         row = judge(rules, plain(good(), broker="kafka", sections=sections))
         assert (row.body_attempts, row.attempts) == (0, 2)
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_what_our_own_capture_holds_is_read_with_its_native_types(
+    rules: Rules, broker: str
+) -> None:
+    frame = project(BROKERS[broker].binding, decode(good()))
+    line = write(Capture("sent", broker, "orders", "shop", 1, 0, frame))
+    row = judge_record(rules, read_line(line, "file", 0))
+    assert (row.verdict, row.drifts) == ("valid", ())
 
 
 def test_the_version_property_is_a_gate(rules: Rules) -> None:

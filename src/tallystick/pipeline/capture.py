@@ -4,8 +4,8 @@
      "node":"billing","at":1749132727000000000,"sequence":7,"body":"...","sections":{...}}
 
 A line of another kind is a plain envelope: the line is the body. What is neither becomes a record
-with a `fault`: it is counted and quarantined, never dropped. Native values that JSON lacks are
-tagged: `{"$bytes": "<base64>"}`.
+with a `fault`: it is counted and quarantined, never dropped. The native fields stay text here and
+are read by `core.capture` where they are looked at.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tallystick.core.frame import Sections
+from tallystick.core.capture import FORMAT
 
-__all__ = ["DIRECTIONS", "Record", "faulty", "read_line", "read_sections", "write_capture"]
+__all__ = ["Record", "faulty", "read_line", "write_capture"]
 
-DIRECTIONS: Final = ("sent", "received", "tapped")
 _INT64: Final = 2**63
 _MARK: Final = b'"capture"'
 
@@ -69,7 +68,6 @@ class _Kind(msgspec.Struct, gc=False):
 
 _decode: Final = msgspec.json.Decoder(_Line).decode
 _decode_kind: Final = msgspec.json.Decoder(_Kind).decode
-_load: Final = msgspec.json.Decoder().decode
 _FAULTS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, binascii.Error, ValueError)
 
 
@@ -79,7 +77,7 @@ def read_line(line: bytes, source: str, position: int) -> Record:
         return Record(source, position, None, None, None, None, None, None, None, line, None)
     try:
         found = _decode(line)
-        if found.format != 1:
+        if found.format != FORMAT:
             return faulty(source, position, line, "capture.format", f"format {found.format!r}")
         if isinstance(found.body, str):
             body = found.body.encode()
@@ -116,23 +114,9 @@ def faulty(source: str, position: int, body: bytes, fault: str, reason: str) -> 
     )
 
 
-def read_sections(text: str) -> Sections:
-    """Read native fields with their types; raises ValueError where they are no sections."""
-    sections = _load(text)
-    if type(sections) is not dict:
-        raise ValueError("sections must be an object")
-    for held in sections.values():
-        if type(held) is not dict:
-            raise ValueError("a section must be an object")
-        for key, value in held.items():
-            if type(value) is dict and "$bytes" in value:
-                held[key] = b64decode(value["$bytes"], validate=True)
-    return sections
-
-
 def write_capture(record: Record) -> bytes:
     """Write a record as its line, without the newline."""
-    members: dict[str, Any] = {"kind": "capture", "format": 1}
+    members: dict[str, Any] = {"kind": "capture", "format": FORMAT}
     for name in ("direction", "broker", "queue", "node", "at", "clock_error", "sequence"):
         value = getattr(record, name)
         if value is not None:

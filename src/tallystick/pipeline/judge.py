@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgspec
-
 from tallystick.brokers import BROKERS
 from tallystick.core.binding import envelope_facts, gate_frame, reconcile
 from tallystick.core.canonical import canonical
+from tallystick.core.capture import read_sections
 from tallystick.core.envelope import (
     Envelope,
     decode,
@@ -32,7 +31,7 @@ from tallystick.core.envelope import (
 )
 from tallystick.core.errors import Rejected
 from tallystick.core.splice import redrive, retry
-from tallystick.pipeline.capture import Record, read_sections
+from tallystick.pipeline.capture import Record
 from tallystick.pipeline.drifts import Drift, body_drifts, native_drifts
 from tallystick.pipeline.exposures import Exposure, Memory, look
 from tallystick.pipeline.quick import Quick, compile_quick
@@ -118,7 +117,7 @@ def judge_record(rules: Rules, record: Record) -> Judged:
         return Judged("refused", "read", record.fault, None, _text(record.reason), *unread)
     try:
         sections = read_sections(record.sections) if record.sections else _NO_SECTIONS
-    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+    except Rejected as error:
         return Judged("refused", "sections", "sections.malformed", None, _text(error), *unread)
     broker = BROKERS.get(record.broker or "")
     if broker is not None and not gate_frame(broker.binding, sections):

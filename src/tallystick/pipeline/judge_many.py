@@ -18,9 +18,10 @@ from msgspec import UNSET
 
 from tallystick.brokers import BROKERS
 from tallystick.core.binding import gate_frame, reconcile
+from tallystick.core.capture import read_sections
 from tallystick.core.envelope import ASCII_SPACE, accepts, decode
 from tallystick.core.errors import Rejected
-from tallystick.pipeline.capture import Record, read_sections
+from tallystick.pipeline.capture import Record
 from tallystick.pipeline.drifts import native_drifts
 from tallystick.pipeline.exposures import Exposure, looks_personal
 from tallystick.pipeline.judge import UUID, Judged, Rules, judge_record
@@ -163,7 +164,7 @@ def _native_attempts(rules: Rules, record: Record, message: Any, shape: Shape) -
 def _compare_natives(record: Record, message: Any, shape: Shape) -> int | None:
     try:
         sections = read_sections(record.sections) if record.sections else _NO_SECTIONS
-    except (msgspec.MsgspecError, ValueError, TypeError):
+    except Rejected:
         return None
     broker = BROKERS.get(record.broker or "")
     if broker is None:

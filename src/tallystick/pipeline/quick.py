@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import Catalog, self_contained
+from tallystick.schemas.fast_pattern import translate
 from tallystick.schemas.pii_names import name_kind
 from tallystick.schemas.pii_walk import mark_of
 from tallystick.schemas.refs import dialect_of
@@ -50,10 +51,6 @@ _LIMITS: Final = {
     "minItems": "min_length", "maxItems": "max_length",
 }  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ATOM: Final = r"(?:[A-Za-z0-9 _:/@,=-]|\\[d.\-/]|\[[A-Za-z0-9 _.:/@-]+\])"
-_PLAIN_PATTERN: Final = re.compile(
-    rf"\^?{_ATOM}(?:{_ATOM}|[*+?]|\{{\d{{1,3}}(?:,\d{{0,3}})?\}})*\$?"
-)
 _ODD_FLOAT: Final = re.compile(rb"[0-9][eE]|\.0[,}\]]|0\.00000").search
 
 
@@ -215,7 +212,9 @@ def _string(node: Any, *_: Any) -> Any:
         return listed
     limits = _limits(node, int)
     if "pattern" in node:
-        limits["pattern"] = _pattern(node["pattern"])
+        limits["pattern"] = translate(node["pattern"])
+        if not limits["pattern"]:
+            raise _Unknown
     return Annotated[str, msgspec.Meta(**limits)] if limits else str
 
 
@@ -274,18 +273,3 @@ def _listed(node: Any, kind: type) -> Any:
     if kind is int and any(abs(one) >= _INT64 for one in values):
         raise _Unknown
     return Literal[tuple(dict.fromkeys(values))]
-
-
-def _pattern(text: Any) -> str:
-    """Translate a plain pattern: `$` is the very end, a digit is ASCII; anything else is exact."""
-    if not isinstance(text, str) or not _PLAIN_PATTERN.fullmatch(text):
-        raise _Unknown
-    plain = text.replace("\\d", "[0-9]")
-    if "[[0-9]" in plain:
-        raise _Unknown
-    plain = plain.removesuffix("$") + "\\Z" if plain.endswith("$") else plain
-    try:
-        re.compile(plain)
-    except re.error:
-        raise _Unknown from None
-    return plain

@@ -13,9 +13,10 @@ import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from tallystick.core.capture import DIRECTIONS
 from tallystick.core.scan import MAX_BYTES
 from tallystick.pipeline.arrow import pa, pq
-from tallystick.pipeline.capture import DIRECTIONS, Record, faulty, read_line
+from tallystick.pipeline.capture import Record, faulty, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.pipeline.arrow import pa
 
@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
 from tallystick.pipeline.judge import Judged
 
-__all__ = ["Batch", "Counts", "Frames", "Table", "counted"]
+__all__ = ["ORIGIN", "Batch", "Counts", "Frames", "Table", "counted"]
+
+ORIGIN: Final = (
+    ("source", pa.string()),
+    ("position", pa.int64()),
+    ("direction", pa.string()),
+    ("broker", pa.string()),
+    ("queue", pa.string()),
+    ("node", pa.string()),
+    ("at", pa.int64()),
+)
+"""Where a record stood and was seen: the first columns of every table of records."""
 
 Counts = dict[tuple[Any, ...], int]
 """How often each row of a partial table was seen in one part."""

@@ -5,19 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa, pc
-from tallystick.pipeline.table import Batch, Table
+from tallystick.pipeline.table import ORIGIN, Batch, Table
 
 __all__ = ["TABLE"]
 
 _SCHEMA: Final = pa.schema(
     [
-        ("source", pa.string()),
-        ("position", pa.int64()),
-        ("direction", pa.string()),
-        ("broker", pa.string()),
-        ("queue", pa.string()),
-        ("node", pa.string()),
-        ("at", pa.int64()),
+        *ORIGIN,
         ("urn", pa.string()),
         ("id", pa.string()),
         ("trace_id", pa.string()),

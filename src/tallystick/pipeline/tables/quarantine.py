@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa, pc
-from tallystick.pipeline.table import Batch, Table
+from tallystick.pipeline.table import ORIGIN, Batch, Table
 
 __all__ = ["STAGES", "TABLE"]
 
@@ -13,13 +13,7 @@ STAGES: Final = ("read", "sections", "gate", "decode", "accept", "schema")
 
 _SCHEMA: Final = pa.schema(
     [
-        ("source", pa.string()),
-        ("position", pa.int64()),
-        ("direction", pa.string()),
-        ("broker", pa.string()),
-        ("queue", pa.string()),
-        ("node", pa.string()),
-        ("at", pa.int64()),
+        *ORIGIN,
         ("stage", pa.string()),
         ("code", pa.string()),
         ("pointer", pa.string()),
