@@ -19,7 +19,7 @@ PIECES = [
 ]  # fmt: skip
 VALUES: list[Any] = [
     None, True, False, 0, -0.0, 1, -1, 1.0, 1.5, 1e16, 1e21, 1e-7, 5e-324, 2**53 + 1, 2**63, 2**64,
-    10**30, 12345678901, 10000000146, 4111111111111111, "",
+    10**30, 10**308, 10**309, -(10**400), 12345678901, 10000000146, 4111111111111111, "",
     " ", "x", "a" * 200, "a" * 201, "€" * 200,
     "\U0001f600", "\u2028", "EUR", "eur",
     "INV-00000001", "INV-00000001\n", "INV-" + "\u0660" * 8, "\ufeff",
@@ -98,7 +98,7 @@ def _write(message: Any, random: Random) -> bytes:
 def _double(record: Record, random: Random) -> Record:
     """Let a member stand twice."""
     name = random.choice([b"job", b"trace_id", b"attempts", b"meta", b"data", b"id", b"note"])
-    value = random.choice([b"1", b'"x"', b"{}", b"null", b"0"])
+    value = random.choice([b"1", b'"x"', b"{}", b"null", b"0", b"9" * 400])
     at = record.body.find(b'"', random.randrange(max(1, len(record.body))))
     head, tail = record.body[: max(at, 1)], record.body[max(at, 1) :]
     return record._replace(body=head + b'"%s":%s,' % (name, value) + tail)

@@ -13,11 +13,12 @@ from tallystick.brokers import BROKERS
 from tallystick.core.binding import project
 from tallystick.core.capture import Capture, write
 from tallystick.core.envelope import decode
+from tallystick.core.scan import MAX_BYTES
 from tallystick.pipeline.capture import Record, read_line, write_capture
 from tallystick.pipeline.drifts import body_drifts
 from tallystick.pipeline.exposures import looks_personal
 from tallystick.pipeline.judge import Rules, build_rules, judge_record
-from tallystick.pipeline.judge_many import judge_records
+from tallystick.pipeline.judge_many import judge_body, judge_records
 from tallystick.pipeline.planted import BREAKS, WAYS, plant
 from tallystick.pipeline.quick import compile_quick
 from tallystick.schemas.catalog import load_catalog, parse_catalog
@@ -67,6 +68,31 @@ def test_the_quick_way_says_what_the_rule_says(rules: Rules) -> None:
     told = compare(rules, 3000, seed=11)
     assert told["quick"] > 300, told
     assert {"read", "sections", "gate", "decode", "accept", "schema", "unknown"} <= set(told)
+
+
+@pytest.mark.parametrize("digits", [309, 400])
+def test_a_whole_number_beyond_a_double_is_refused_on_both_ways(rules: Rules, digits: int) -> None:
+    body = good(data=f'{{"amount":1.5,"currency":"EUR","order_id":{"9" * digits}}}')
+    (row,) = judge_records(rules, [plain(body)])
+    assert (row.verdict, row.code) == ("refused", "number_out_of_range")
+    assert judge_body(rules, body) == "refused"
+
+
+def test_a_body_beyond_the_limit_is_refused_on_both_ways(rules: Rules) -> None:
+    body = good(
+        urn="urn:babel:stock:changed",
+        data=f'{{"name":"a","number":1,"spare":"{"x" * MAX_BYTES}"}}',
+    )
+    (row,) = judge_records(rules, [plain(body)])
+    assert (row.verdict, row.code) == ("refused", "too_large")
+    assert judge_body(rules, body) == "refused"
+
+
+def test_a_number_beyond_a_double_beside_the_data_is_a_drift_and_no_crash(rules: Rules) -> None:
+    body = good().replace(b'"created_at":5', b'"created_at":5,"z":1e400')
+    (row,) = judge_records(rules, [plain(body)])
+    assert (row.verdict, row.canonical) == ("valid", False)
+    assert row.drifts == (("number_form", "/meta/z"),)
 
 
 def test_all_planted_schemas_have_a_quick_way(rules: Rules) -> None:

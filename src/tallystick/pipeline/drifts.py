@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.canonical import (
@@ -115,7 +116,8 @@ def _look_at_scalar(word: str, trail: list[str | int], found: dict[str, str]) ->
 def _is_canonical_number(word: str) -> bool:
     if word.lstrip("-").isdecimal():
         return word != "-0"
-    return canonical(float(word)).decode() == word
+    number = float(word)
+    return isfinite(number) and canonical(number).decode() == word
 
 
 def native_drifts(

@@ -29,7 +29,7 @@ from tallystick.core.envelope import (
     encode,
     reason_not_accepted,
 )
-from tallystick.core.errors import Rejected
+from tallystick.core.errors import Refused, Rejected
 from tallystick.core.splice import redrive, retry
 from tallystick.pipeline.capture import Record
 from tallystick.pipeline.drifts import Drift, body_drifts, native_drifts
@@ -172,7 +172,7 @@ def _judge_envelope(
                 pointer, code, _, _, reason = violations[0]
     meta = envelope.meta
     schema = rules.schema(envelope.urn)
-    same = encode(envelope) == body
+    same = _is_canonical(envelope)
     drifts: tuple[Drift, ...] = () if same else body_drifts(envelope)
     attempts = envelope.attempts or 0
     if broker is not None:
@@ -195,6 +195,14 @@ def _judge_envelope(
         same, splice(body, redactions) if redactions else body, violations, drifts,
         exposures, declared, undeclared if known else (),
     )  # fmt: skip
+
+
+def _is_canonical(envelope: Envelope) -> bool:
+    """Tell whether a body is its own canonical form; a number beyond a double has none."""
+    try:
+        return encode(envelope) == envelope.body
+    except Refused:
+        return False
 
 
 def _text(value: object) -> str:

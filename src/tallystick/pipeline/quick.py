@@ -222,8 +222,16 @@ def _integer(node: Any, *_: Any) -> Any:
     listed = _listed(node, int)
     if listed is not None:
         return listed
-    limits = _limits(node, int)
-    return Annotated[int, msgspec.Meta(**limits)] if limits else int
+    return _whole(_limits(node, int))
+
+
+def _whole(limits: dict[str, Any]) -> Any:
+    """Give the type of whole numbers in 64 bits: a longer one may be too long for the contract."""
+    if not limits.keys() & {"ge", "gt"}:
+        limits = {**limits, "ge": -_INT64}
+    if not limits.keys() & {"le", "lt"}:
+        limits = {**limits, "le": _INT64 - 1}
+    return Annotated[int, msgspec.Meta(**limits)]
 
 
 def _number(node: Any, _steps: Any, _path: str, found: _Found, _name: str) -> Any:
@@ -231,10 +239,8 @@ def _number(node: Any, _steps: Any, _path: str, found: _Found, _name: str) -> An
     whole = _limits(node, int)
     if any(abs(one) > 2**53 for one in whole.values()):
         raise _Unknown
-    if not whole:
-        return int | float
     real: dict[str, Any] = {name: float(one) for name, one in whole.items()}
-    return Annotated[int, msgspec.Meta(**whole)] | Annotated[float, msgspec.Meta(**real)]
+    return _whole(whole) | (Annotated[float, msgspec.Meta(**real)] if real else float)
 
 
 def _boolean(*_: Any) -> Any:
