@@ -27,13 +27,13 @@ from typing import Any
 import duckdb
 import jsonschema_rs
 import orjson
-import plain_tables
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tallystick import standard
 from tallystick.pipeline.ingest import Job, rules_of
 from tallystick.pipeline.judge_many import judge_body
+from tallystick.pipeline.plain import make_tables
 from tallystick.pipeline.planted import plant, write_registry
 from tallystick.pipeline.run import make_plan, registry_hash, run
 from tallystick.pipeline.session import open_session
@@ -166,7 +166,7 @@ def whole(session: Any, folder: Path, registry: Path, place: Path, rounds: int) 
     def in_process() -> None:
         shutil.rmtree(place / "plain", ignore_errors=True)
         plan = make_plan([str(folder)], registry, place / "plain")
-        told["plain"] = plain_tables.make(plan, place / "plain")
+        told["plain"] = make_tables(plan, place / "plain")
 
     times = best({"all tables, Spark": on_spark, "all tables, one process": in_process}, rounds)
     assert told["spark"] == told["plain"], told

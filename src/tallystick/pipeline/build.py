@@ -1,4 +1,4 @@
-"""Build the tables that come after reading, check every table, and write what was built.
+"""Build the tables that come after reading, check them, and write them.
 
 Checks are counted while a table is written, so they cost no pass of their own. A table whose key is
 proven unique is small: it is written as one file, sorted by its key.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["build_tables", "read_files", "registered_paths"]
+__all__ = ["broken_check", "build_tables", "read_files", "registered_paths"]
 
 
 def build_tables(
@@ -30,17 +30,20 @@ def build_tables(
     catalog: Catalog,
     parts: Mapping[str, DataFrame],
     folder: Path,
+    counted: Mapping[str, int],
     tell: Callable[[str, float], None],
 ) -> dict[str, float]:
-    """Check the tables of rows in a run's folder and add the built ones; give the seconds each."""
+    """Add the built tables to the tables of rows in a run's folder; give the seconds of each.
+
+    `counted` are the figures of the tables of rows.
+    """
     frames = dict(parts)
     seconds = {}
-    figures: dict[str, int] = {}
+    figures = dict(counted)
     registered = registered_paths(catalog)
     for table in TABLES.values():
         if table.build is None:
             frames[table.name] = _read(session, table, folder)
-    _check_rows(frames, figures)
     built = [table for table in TABLES.values() if table.build is not None]
     for number, table in enumerate(built):
         begun = monotonic()
@@ -72,24 +75,6 @@ def _spark_schema(schema: Any) -> Any:
     return from_arrow_schema(schema)
 
 
-def _check_rows(frames: Mapping[str, DataFrame], figures: dict[str, int]) -> None:
-    """Check the tables of rows and take their figures, all in one query."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    tables = [table for table in TABLES.values() if table.build is None]
-    counts = [
-        frames[table.name].agg(F.array(*_counts(table)).alias("counts")).select(
-            F.lit(table.name).alias("name"), "counts"
-        )
-        for table in tables
-    ]  # fmt: skip
-    query = counts[0]
-    for more in counts[1:]:
-        query = query.unionAll(more)
-    for row in query.collect():
-        figures |= _judge(TABLES[row["name"]], row["counts"])
-
-
 def _counts(table: Table) -> list[Column]:
     """Give the counts of rows for which a check is not true, then the figures."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
@@ -99,15 +84,20 @@ def _counts(table: Table) -> list[Column]:
     return [one.cast("long").alias(f"c{at}") for at, one in enumerate([*broken, *figures])]
 
 
+def broken_check(check: str, rows: int) -> Unavailable:
+    """Give the error of a check that some rows break."""
+    return Unavailable(
+        f"{check}: not so in {rows} rows",
+        code="check.rows",
+        hint="the tables of the last good run are still in place",
+    )
+
+
 def _judge(table: Table, counts: Sequence[int]) -> dict[str, int]:
     """Fail the run when a check is broken, else give the figures."""
     for check, broken in zip(table.checks, counts, strict=False):
         if broken:
-            raise Unavailable(
-                f"{table.name}: {broken} rows break the check `{check}`",
-                code="check.rows",
-                hint="the tables of the last good run are still in place",
-            )
+            raise broken_check(f"{table.name}: {check}", broken)
     return dict(zip(table.figures, counts[len(table.checks) :], strict=True))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -19,10 +20,11 @@ from tallystick.core.errors import Rejected
 from tallystick.core.journal import read as read_journals
 from tallystick.pipeline.arrow import pa, pq
 from tallystick.pipeline.capture import Record, faulty
+from tallystick.pipeline.events import EVENTS, WAYS, Ways
 from tallystick.pipeline.judge import Judged, Rules, build_rules
 from tallystick.pipeline.judge_many import judge_records
 from tallystick.pipeline.read import read_records
-from tallystick.pipeline.table import Batch, Counts, counted
+from tallystick.pipeline.table import Batch, Counts, Table, count_rows, counted
 from tallystick.pipeline.tables import TABLES, verdicts
 
 if TYPE_CHECKING:
@@ -69,11 +71,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a task did: rows by table, and the files, by names relative to the part's folder."""
+    """What a task did: rows by table, the figures of its rows, and the checks that were broken."""
 
     source: str
     number: int
     rows: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, int] = field(default_factory=dict)
+    broken: dict[str, int] = field(default_factory=dict)
 
 
 _RULES: dict[str, Rules] = {}
@@ -91,7 +95,7 @@ def part_tables() -> dict[str, pa.Schema]:
     """Give the schema of every file that a part may have, by name."""
     rows = {name: one.schema for name, one in TABLES.items() if one.build is None}
     partial = {name: one.partial for name, one in TABLES.items() if one.partial is not None}
-    return {**rows, **partial, "declared": DECLARED}
+    return {**rows, **partial, "declared": DECLARED, "events": EVENTS, "ways": WAYS}
 
 
 def widen(records: list[Record], judged: list[Judged]) -> pa.Table:
@@ -115,13 +119,21 @@ class _Part:
         self._number: Final = number
         self._mark: Final = uuid.uuid4().hex
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self.rows: dict[str, int] = {}
+        self.rows: Counter[str] = Counter()
+        self.figures: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
 
     def add(self, name: str, table: pa.Table) -> None:
-        """Write rows of one table."""
-        self.rows[name] = self.rows.get(name, 0) + table.num_rows
+        """Check and write rows of one table."""
+        self.rows[name] += table.num_rows
         if not table.num_rows:
             return
+        declared = TABLES.get(name, _UNDECLARED)
+        for figure, mask in declared.row_figures.items():
+            self.figures[figure] += count_rows(table, mask)
+        for check, mask in declared.row_checks.items():
+            if broken := table.num_rows - count_rows(table, mask):
+                self.broken[f"{name}: {check}"] += broken
         if name not in self._writers:
             self._writers[name] = pq.ParquetWriter(
                 self._name(name, writing=True), table.schema,
@@ -148,6 +160,7 @@ class _Part:
         return str(self._folder / f"{table}-{self._number:05}.parquet{mark}")
 
 
+_UNDECLARED: Final = Table(name="", about="", schema=pa.schema([]), key=())
 _DISTINCT: Final = frozenset({"id", "trace_id", "data", "sections", "found", "message"})
 
 
@@ -171,7 +184,9 @@ def ingest(job: Job, split: Split) -> Receipt:
     finally:
         if collecting:
             gc.enable()
-    return Receipt(split.source.path, split.number, part.rows)
+    return Receipt(
+        split.source.path, split.number, dict(part.rows), dict(part.figures), dict(part.broken)
+    )
 
 
 def _ingest_journal(part: _Part, split: Split) -> list[Record]:
@@ -214,7 +229,7 @@ def _ingest_records(
     rules: Rules, part: _Part, records: Iterable[Record], tick: Callable[[int], None]
 ) -> None:
     counts: dict[str, Counts] = {name: {} for name, one in TABLES.items() if one.count}
-    seen = _Seen(rules)
+    seen, ways = _Seen(rules), Ways()
     total = 0
     for held in _batches(records):
         judged = judge_records(rules, held)
@@ -225,12 +240,14 @@ def _ingest_records(
             if table.count is not None:
                 table.count(batch, counts[name])
                 _flush(part, name, counts[name], _MOST_COUNTS)
+        part.add("events", ways.log(batch, held))
         seen.look(held, judged)
         total += len(held)
         tick(total)
     for name, found in counts.items():
         _flush(part, name, found, 0)
     part.add("declared", counted(DECLARED, dict.fromkeys(seen.paths, 1)))
+    part.add("ways", counted(WAYS, ways.counts))
 
 
 def _flush(part: _Part, name: str, counts: Counts, most: int) -> None:

@@ -12,6 +12,7 @@ import os
 import platform
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick import __version__
 from tallystick.core.errors import TallystickError, Unavailable
 from tallystick.pipeline.arrow import pa, pq
-from tallystick.pipeline.build import build_tables, read_files
+from tallystick.pipeline.build import broken_check, build_tables, read_files
 from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest, write_json
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Plan", "Watch", "make_plan", "run"]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Changes whenever the same inputs would give other tables."""
 
 _SMALL: Final = 64 << 20
@@ -67,6 +68,7 @@ class _State:
     started: str
     seconds: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    figures: Counter[str] = field(default_factory=Counter)
 
 
 def registry_hash(catalog: Catalog) -> str:
@@ -129,6 +131,7 @@ def _run(
             plan.catalog,
             _part_frames(plan, lake, session),
             folder,
+            dict(state.figures),
             lambda name, share: watch(name, rows, share),
         )
         watch("done", rows, 1.0)
@@ -168,7 +171,7 @@ def _ingest_all(
             raise Unavailable(f"{source.path}: a part was not read", code="check.parts")
         _finish_part(lake.part(plan.rules, source.key), source, list(found.values()))
     state.seconds["read"] = round(monotonic() - begun, 3)
-    return {source.path: _part_rows(lake, plan, source) for source in plan.sources}
+    return {source.path: _read_part(lake, plan, source)["rows"] for source in plan.sources}
 
 
 def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Receipt]:
@@ -197,6 +200,13 @@ def _finish_part(folder: Path, source: Source, receipts: list[Receipt]) -> None:
             f"{rows['quarantine']} in quarantine",
             code="check.nothing_lost",
         )
+    broken: Counter[str] = Counter()
+    figures: Counter[str] = Counter()
+    for one in receipts:
+        broken.update(one.broken)
+        figures.update(one.figures)
+    for check, count in broken.items():
+        raise broken_check(check, count)
     for name, count in rows.items():
         written = sum(pq.read_metadata(file).num_rows for file in folder.glob(f"{name}-*.parquet"))
         if written != count:
@@ -204,28 +214,32 @@ def _finish_part(folder: Path, source: Source, receipts: list[Receipt]) -> None:
                 f"{source.path}: {count} rows of {name} were made, {written} are on disk",
                 code="check.written",
             )
-    write_json(folder / "part.json", {"source": source.path, "rows": rows})
+    write_json(folder / "part.json", {"source": source.path, "rows": rows, "figures": figures})
 
 
-def _part_rows(lake: Lake, plan: Plan, source: Source) -> dict[str, int]:
+def _read_part(lake: Lake, plan: Plan, source: Source) -> dict[str, dict[str, int]]:
+    """Give the rows and the figures of the part of one file."""
     import json  # noqa: PLC0415
 
-    raw = (lake.part(plan.rules, source.key) / "part.json").read_bytes()
-    rows: dict[str, int] = json.loads(raw)["rows"]
-    return rows
+    part: dict[str, dict[str, int]] = json.loads(
+        (lake.part(plan.rules, source.key) / "part.json").read_bytes()
+    )
+    return part
 
 
 def _link_parts(plan: Plan, lake: Lake, folder: Path, state: _State) -> None:
     """Give the run its tables of rows: links to the parts, no copies."""
     names = [name for name, table in TABLES.items() if table.build is None]
     for name in names:
+        state.figures.update(dict.fromkeys(TABLES[name].row_figures, 0))
         (folder / name).mkdir()
         state.rows[name] = 0
     for source in plan.sources:
         part = lake.part(plan.rules, source.key)
-        rows = _part_rows(lake, plan, source)
+        read = _read_part(lake, plan, source)
+        state.figures.update(read["figures"])
         for name in names:
-            state.rows[name] += rows[name]
+            state.rows[name] += read["rows"][name]
             for file in sorted(part.glob(f"{name}-*.parquet")):
                 place = folder / name / f"{source.key}-{file.stem.rpartition('-')[2]}.parquet"
                 try:

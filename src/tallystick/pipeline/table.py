@@ -5,25 +5,30 @@ Arrow columns, and Spark only schedules it. A table that is *built* comes after:
 frames of its `inputs` by name and gives a frame. `partial` is the schema of what a table of counts
 gathers from each batch before it is built.
 
-`figures` are SQL aggregates over the table, by name: they make the summary of the run. A check is
-an SQL condition that holds for every row of the table. A row that breaks one fails the
-run, and the tables of the last good run stay as they are. The key is unique where `unique` says so.
+`figures` are counts over the table, by name: they make the summary of the run. A check is a
+condition that holds for every row of the table. A row that breaks one fails the run, and the tables
+of the last good run stay as they are. Both are SQL for a built table and a `Mask` for one of rows:
+each is evaluated where the table is written. The key is unique where `unique` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.pipeline.arrow import pa
+from tallystick.pipeline.arrow import pa, pc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 from tallystick.pipeline.judge import Judged
 
-__all__ = ["ORIGIN", "Batch", "Counts", "Frames", "Table", "counted"]
+__all__ = [
+    "ORIGIN", "Batch", "Counts", "Frames", "Mask", "Table", "are_there", "count_rows", "counted",
+    "is_one_of",
+]  # fmt: skip
 
 ORIGIN: Final = (
     ("source", pa.string()),
@@ -38,6 +43,8 @@ ORIGIN: Final = (
 
 Counts = dict[tuple[Any, ...], int]
 """How often each row of a partial table was seen in one part."""
+Mask = Callable[[pa.Table], pa.ChunkedArray]
+"""Tells of every row whether something is so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +84,29 @@ class Table:
     inputs: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     figures: Mapping[str, str] = field(default_factory=dict)
+    row_checks: Mapping[str, Mask] = field(default_factory=dict)
+    row_figures: Mapping[str, Mask] = field(default_factory=dict)
     unique: bool = True
     rows: Callable[[Batch], pa.Table] | None = None
     partial: pa.Schema | None = None
     count: Callable[[Batch, Counts], None] | None = None
     build: Callable[[Frames], DataFrame] | None = None
+
+
+def is_one_of(column: str, *values: str | None) -> Mask:
+    """Give the mask of rows whose column holds one of some values."""
+    wanted = pa.array(values, pa.string())
+    return lambda table: pc.is_in(table[column], wanted)
+
+
+def are_there(*columns: str) -> Mask:
+    """Give the mask of rows in which no one of some columns is null."""
+    return lambda table: reduce(pc.and_, (pc.is_valid(table[one]) for one in columns))
+
+
+def count_rows(table: pa.Table, mask: Mask) -> int:
+    """Count the rows for which a mask is true; null is not."""
+    return pc.sum(mask(table)).as_py() or 0
 
 
 def counted(schema: pa.Schema, counts: Counts) -> pa.Table:

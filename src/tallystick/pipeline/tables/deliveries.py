@@ -1,8 +1,8 @@
 """`deliveries`: what was sent against what was received, one row for each message.
 
 Both logs are one table and are grouped once by the message's key, two numbers: no join, so that a
-storm of redeliveries costs nothing extra. `flow` is a number for (broker, queue, URN, program); the
-names come back by a small table at the end.
+storm of redeliveries costs nothing extra. The log is in numbers (`events`); the names come back by
+a small table at the end.
 
     delivered   sent and received                  lost         sent, never received
     unexpected  received, never sent               unobserved   nobody captured the other side
@@ -66,23 +66,19 @@ PAIRS: Final = """
 
 def _build(frames: Frames) -> DataFrame:
     session = frames.session
-    frames["messages"].createOrReplaceTempView("messages")
+    frames["events"].createOrReplaceTempView("events")
+    frames["ways"].createOrReplaceTempView("way_parts")
     session.sql(
         """
-        select key_high, key_low, content, at as moment, clock_error,
-               coalesce(sequence, at) as place,
-               greatest(coalesce(attempts, 0), 0) as attempts, direction = 'sent' as sends,
-               xxhash64(broker, queue, urn, node) as flow, broker, queue, urn, node
-        from messages where direction in ('sent', 'received')
+        select flow, first(broker) as broker, first(queue) as queue, first(urn) as urn,
+               first(node) as node, bool_or(sends) as sends, bool_or(not sends) as receives
+        from way_parts group by flow
         """
-    ).createOrReplaceTempView("events")
-    session.sql(
-        "select distinct flow, broker, queue, urn, node from events"
     ).createOrReplaceTempView("ways")
     session.sql(
         """
-        select broker, queue, bool_or(sends) as has_sent, bool_or(not sends) as has_received
-        from events group by broker, queue
+        select broker, queue, bool_or(sends) as has_sent, bool_or(receives) as has_received
+        from ways group by broker, queue
         """
     ).createOrReplaceTempView("watched")
     session.sql(PAIRS).createOrReplaceTempView("pairs")
@@ -91,7 +87,7 @@ def _build(frames: Frames) -> DataFrame:
         with ordered as (
             select *, coalesce(sent = 1 and received > 0 and sent_place < max(
                 if(sent = 1 and received > 0, sent_place, null)) over (
-                partition by sent_flow, received_flow order by received_place
+                partition by sent_flow, received_flow order by received_place, sent_place
                 rows between unbounded preceding and 1 preceding), false) as reordered
             from pairs
         ), named as (
@@ -130,7 +126,7 @@ TABLE: Final = Table(
         "reordered": "count_if(reordered)",
     },
     key=("key_high", "key_low"),
-    inputs=("messages",),
+    inputs=("events", "ways"),
     checks=(
         "outcome in ('delivered', 'lost', 'unexpected', 'unobserved')",
         "sent + received > 0 and copies >= 0",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa, pc
-from tallystick.pipeline.table import ORIGIN, Batch, Table
+from tallystick.pipeline.table import ORIGIN, Batch, Table, are_there, is_one_of
 
 __all__ = ["TABLE"]
 
@@ -39,11 +39,11 @@ TABLE: Final = Table(
     about="accepted messages, decoded; attempts reconciled by broker; `unknown`: no schema",
     schema=_SCHEMA,
     key=("source", "position"),
-    checks=(
-        "urn is not null and trace_id is not null and schema_version = 1",
-        "verdict in ('valid', 'unknown')",
-        "attempts is not null",
-    ),
+    row_checks={
+        "what every envelope has is there": are_there("urn", "trace_id", "attempts"),
+        "the version is 1": lambda table: pc.equal(table["schema_version"], 1),
+        "it was not refused": is_one_of("verdict", "valid", "unknown"),
+    },
     unique=False,
     rows=_rows,
 )

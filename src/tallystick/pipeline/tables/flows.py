@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tallystick.pipeline.arrow import pa
+from tallystick.pipeline.buckets import bucket, ranked
 from tallystick.pipeline.table import Frames, Table
 
 if TYPE_CHECKING:
@@ -32,23 +33,56 @@ _SCHEMA: Final = pa.schema(
 )
 
 
+_STEP: Final = "cause_number, urn_number, node_number"
+
+
 def _build(frames: Frames) -> DataFrame:
-    frames["envelopes"].createOrReplaceTempView("flow_envelopes")
-    return frames.session.sql(
+    """Everything is done in numbers; the names come at the end."""
+    session = frames.session
+    frames["events"].createOrReplaceTempView("events")
+    frames["ways"].createOrReplaceTempView("way_parts")
+    session.sql(
         """
+        select flow, first(urn_number) as urn_number, first(node_number) as node_number,
+               first(urn) as urn, first(node) as node
+        from way_parts group by flow
+        """
+    ).createOrReplaceTempView("numbered_ways")
+    session.sql(
+        f"""
         with steps as (
-            select xxhash64(trace_id) as trace, node, at, direction, urn,
-                last(if(direction = 'received', struct(urn, at), null), true) over (
-                    partition by xxhash64(trace_id), node order by at, direction
+            select trace_high, trace_low, node_number, urn_number, moment, sends,
+                last(if(sends, null, struct(urn_number, moment)), true) over (
+                    partition by trace_high, trace_low, node_number
+                    order by moment, sends, urn_number
                     rows between unbounded preceding and 1 preceding) as before
-            from flow_envelopes where direction in ('sent', 'received') and at is not null
+            from events join numbered_ways using (flow)
+            where trace_high is not null and moment is not null
+        ), sent as (
+            select before.urn_number as cause_number, urn_number, node_number, moment,
+                moment - before.moment as delay,
+                row_number() over (
+                    partition by trace_high, trace_low, node_number, before.urn_number, urn_number
+                    order by moment) = 1 as is_first
+            from steps where sends
         )
-        select before.urn as cause, urn as effect, node, count(*) as messages,
-            approx_count_distinct(trace, 0.01) as traces,
-            percentile_approx(at - before.at, 0.5, 100000) as delay_p50,
-            percentile_approx(at - before.at, 0.99, 100000) as delay_p99,
-            min(at) as first_at, max(at) as last_at
-        from steps where direction = 'sent' group by before.urn, urn, node
+        select {_STEP}, {bucket("delay")} as bucket, count(*) as messages,
+            count_if(is_first) as traces, min(moment) as first_at, max(moment) as last_at,
+            min(delay) as minimum, max(delay) as maximum
+        from sent group by {_STEP}, bucket
+        """  # noqa: S608 - constants of this file
+    ).createOrReplaceTempView("counted_flows")
+    carried = "sum(traces) as traces, min(first_at) as first_at, max(last_at) as last_at"
+    session.sql(ranked("counted_flows", _STEP, carried)).createOrReplaceTempView("ranked_flows")
+    return session.sql(
+        """
+        with urns as (select distinct urn_number, urn from numbered_ways),
+             nodes as (select distinct node_number, node from numbered_ways)
+        select c.urn as cause, e.urn as effect, n.node, messages, traces, p50 as delay_p50,
+               p99 as delay_p99, first_at, last_at
+        from ranked_flows f left join urns c on f.cause_number = c.urn_number
+            join urns e on f.urn_number = e.urn_number
+            join nodes n on f.node_number = n.node_number
         """
     )
 
@@ -59,7 +93,7 @@ TABLE: Final = Table(
     schema=_SCHEMA,
     figures={"flows": "count(*)"},
     key=("cause", "effect", "node"),
-    inputs=("envelopes",),
+    inputs=("events", "ways"),
     checks=("messages > 0 and traces > 0", "cause is null or delay_p50 >= 0"),
     build=_build,
 )

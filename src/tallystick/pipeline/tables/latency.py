@@ -2,6 +2,7 @@
 
 Sender and receiver have each their own clock. `clock_error` is the largest sum of their two error
 bounds; the true value of each percentile lies within it. Null: a capture did not state its error.
+Percentiles are those of `buckets`: rounded down by less than 0.1 %.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tallystick.pipeline.arrow import pa
+from tallystick.pipeline.buckets import bucket, ranked
 from tallystick.pipeline.table import Frames, Table
 
 if TYPE_CHECKING:
@@ -34,24 +36,25 @@ _SCHEMA: Final = pa.schema(
 )
 
 
+_WAY: Final = "sender, receiver, broker, queue, urn"
+
+
 def _build(frames: Frames) -> DataFrame:
     frames["deliveries"].createOrReplaceTempView("delivered_rows")
-    return frames.session.sql(
-        """
+    frames.session.sql(
+        f"""
         with taken as (
             select *, received_at - sent_at as nanoseconds from delivered_rows
             where outcome = 'delivered' and sent_at is not null and received_at is not null
-        ), grouped as (
-            select sender, receiver, broker, queue, urn, count(*) as messages,
-                min(nanoseconds) as minimum, max(nanoseconds) as maximum,
-                percentile_approx(nanoseconds, array(0.5, 0.9, 0.99), 100000) as at,
-                if(count(clock_error) = count(*), max(clock_error), null) as clock_error
-            from taken group by sender, receiver, broker, queue, urn
         )
-        select sender, receiver, broker, queue, urn, messages, minimum, at[0] as p50, at[1] as p90,
-               at[2] as p99, maximum, clock_error from grouped
-        """
-    )
+        select {_WAY}, {bucket("nanoseconds")} as bucket, count(*) as messages,
+            min(nanoseconds) as minimum, max(nanoseconds) as maximum,
+            max(clock_error) as clock_error, count(clock_error) as bounded
+        from taken group by {_WAY}, bucket
+        """  # noqa: S608 - constants of this file
+    ).createOrReplaceTempView("counted_latency")
+    bound = "if(sum(bounded) = sum(messages), max(clock_error), null) as clock_error"
+    return frames.session.sql(ranked("counted_latency", _WAY, bound))
 
 
 TABLE: Final = Table(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa, pc
-from tallystick.pipeline.table import Batch, Table
+from tallystick.pipeline.table import Batch, Table, are_there
 
 __all__ = ["TABLE"]
 
@@ -33,7 +33,7 @@ TABLE: Final = Table(
     about="a copy safe to share: every decoded message, personal data masked",
     schema=_SCHEMA,
     key=("source", "position"),
-    checks=("masked is not null and urn is not null",),
+    row_checks={"there is something to share": are_there("masked", "urn")},
     unique=False,
     rows=_rows,
 )

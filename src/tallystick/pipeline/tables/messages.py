@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from tallystick.core.capture import DIRECTIONS
 from tallystick.pipeline.arrow import pa
-from tallystick.pipeline.table import ORIGIN, Batch, Table
+from tallystick.pipeline.table import ORIGIN, Batch, Table, are_there, is_one_of
 
 __all__ = ["TABLE"]
+
+VERDICTS: Final = ("valid", "unknown", "refused")
 
 _SCHEMA: Final = pa.schema(
     [
@@ -35,18 +38,14 @@ TABLE: Final = Table(
     name="messages",
     about="every record that entered: raw bytes, native sections, where it stood, its hash",
     schema=_SCHEMA,
-    figures={
-        "messages": "count(*)",
-        "valid": "count_if(verdict = 'valid')",
-        "unknown": "count_if(verdict = 'unknown')",
-        "refused": "count_if(verdict = 'refused')",
-    },
+    row_figures={"messages": are_there("verdict")}
+    | {one: is_one_of("verdict", one) for one in VERDICTS},
     key=("source", "position"),
-    checks=(
-        "source is not null and position >= 0",
-        "verdict in ('valid', 'unknown', 'refused')",
-        "direction is null or direction in ('sent', 'received', 'tapped')",
-    ),
+    row_checks={
+        "source and position are there": are_there("source", "position"),
+        "the verdict is known": is_one_of("verdict", *VERDICTS),
+        "the direction is known": is_one_of("direction", *DIRECTIONS, None),
+    },
     unique=False,  # a position in a file is unique by reading; proving it costs a shuffle
     rows=_rows,
 )

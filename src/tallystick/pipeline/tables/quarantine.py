@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa, pc
-from tallystick.pipeline.table import ORIGIN, Batch, Table
+from tallystick.pipeline.table import ORIGIN, Batch, Table, are_there, is_one_of
 
 __all__ = ["STAGES", "TABLE"]
 
@@ -37,12 +37,12 @@ TABLE: Final = Table(
     name="quarantine",
     about="every refused record: stage, code, pointer, reason, and its bytes",
     schema=_SCHEMA,
-    figures={f"refused.{one}": f"count_if(stage = '{one}')" for one in STAGES},
+    row_figures={f"refused.{one}": is_one_of("stage", one) for one in STAGES},
     key=("source", "position"),
-    checks=(
-        f"stage in {STAGES}",
-        "code is not null and reason is not null",
-    ),
+    row_checks={
+        "the stage is known": is_one_of("stage", *STAGES),
+        "there is a reason": are_there("code", "reason"),
+    },
     unique=False,
     rows=_rows,
 )

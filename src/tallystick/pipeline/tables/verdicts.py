@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa
-from tallystick.pipeline.table import Table
+from tallystick.pipeline.table import Table, are_there, is_one_of
 
 __all__ = ["TABLE"]
 
@@ -29,8 +29,10 @@ TABLE: Final = Table(
     name="verdicts",
     about="every verdict of the journals among the inputs",
     schema=_SCHEMA,
-    figures={"verdicts": "count(*)"},
+    row_figures={"verdicts": are_there("source")},
     key=("source", "run", "subject", "case"),
-    checks=("outcome in ('passed', 'failed', 'errored', 'unsupported')",),
+    row_checks={
+        "the outcome is known": is_one_of("outcome", "passed", "failed", "errored", "unsupported")
+    },
     unique=False,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa
-from tallystick.pipeline.table import Batch, Table
+from tallystick.pipeline.table import Batch, Table, are_there
 
 __all__ = ["TABLE"]
 
@@ -43,9 +43,9 @@ TABLE: Final = Table(
     name="violations",
     about="every broken rule of a schema: message, URN, pointer, keyword, what was found",
     schema=_SCHEMA,
-    figures={"violations": "count(*)"},
+    row_figures={"violations": are_there("source")},
     key=("source", "position", "pointer", "keyword", "message"),
-    checks=("urn is not null and keyword is not null",),
+    row_checks={"the rule is named": are_there("urn", "keyword")},
     unique=False,
     rows=_rows,
 )

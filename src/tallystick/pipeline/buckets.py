@@ -1,0 +1,44 @@
+"""Percentiles that any engine gives alike: times are counted in buckets, then ranked.
+
+A time keeps its 11 highest binary digits, so a bucket is less than 0.1 % wide. Buckets are few and
+their counts add up, in any order and on any number of machines; an exact rank needs all values of a
+group in one place. A percentile is the bucket of the first value that so large a share does not
+exceed, and never lies outside the smallest and the largest value.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["bucket", "ranked"]
+
+_DIGITS: Final = 11
+_PERCENTS: Final = (50, 90, 99)
+
+
+def bucket(value: str) -> str:
+    """Give the SQL for the bucket of a whole number, which may be negative."""
+    shift = f"greatest(length(bin(abs({value}))) - {_DIGITS}, 0)"
+    return f"sign({value}) * shiftleft(shiftright(abs({value}), {shift}), {shift})"
+
+
+def ranked(counted: str, keys: str, carried: str) -> str:
+    """Give the SQL for percentiles (p50, p90, p99) of counted buckets.
+
+    `counted` is a table with the `keys`, `bucket` (or null), `messages`, `minimum` and `maximum`;
+    `carried` are further aggregates over its rows.
+    """
+    found = ", ".join(
+        f"greatest(least(min(if(100 * rank >= {percent} * messages_in_all, bucket, null)), "
+        f"max(maximum)), min(minimum)) as p{percent}"
+        for percent in _PERCENTS
+    )
+    return f"""
+        select {keys}, sum(messages) as messages, min(minimum) as minimum,
+            max(maximum) as maximum, {carried}, {found}
+        from (
+            select *, sum(messages) over (partition by {keys} order by bucket) as rank,
+                sum(messages) over (partition by {keys}) as messages_in_all
+            from {counted})
+        group by {keys}
+    """  # noqa: S608 - constants of the tables
