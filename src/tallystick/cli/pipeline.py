@@ -41,7 +41,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("--input", action="append", required=True, metavar="PATH",
-                     help="a file, a folder or a quoted pattern; may be given again")  # fmt: skip
+                     help="a file, a folder, a quoted pattern, or kafka://host:port/topic[,topic]; "
+                          "may be given again")  # fmt: skip
     run.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
     run.add_argument("--out", type=Path, required=True, metavar="LAKE", help="where tables go")
     run.add_argument("--master", default="", help="any Spark master (default: this machine)")
@@ -123,18 +124,18 @@ def holds(figures: Mapping[str, int], name: str, sign: str, limit: float, percen
 
 
 def _print_plan(plan: Any, *, as_json: bool) -> None:
-    fresh = {one.path for one in plan.fresh}
+    fresh = {one.key for one in plan.fresh}
     if as_json:
         inputs = [
-            {"path": one.path, "form": one.form, "size": one.size, "new": one.path in fresh}
+            {"path": one.path, "form": one.form, "size": one.size, "new": one.key in fresh}
             for one in plan.sources
         ]
         print(json.dumps({"key": plan.key, "current": plan.is_current, "inputs": inputs}, indent=1))
         return
     for one in plan.sources:
-        print(f"{'new  ' if one.path in fresh else 'known'} {one.form:8} {one.size:>12} {one.path}")
+        print(f"{'new  ' if one.key in fresh else 'known'} {one.form:8} {one.size:>12} {one.path}")
     todo = sum(one.size for one in plan.fresh)
-    print(f"{len(plan.sources)} files, {len(fresh)} to read ({todo} bytes), "
+    print(f"{len(plan.sources)} inputs, {len(fresh)} to read ({todo} bytes), "
           f"{len(plan.catalog.entries)} schemas")  # fmt: skip
     print("the tables are up to date" if plan.is_current else "the tables would be built")
 

@@ -69,7 +69,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a task did: rows by table, and the files, by names relative to the part's folder."""
+    """What a task did: the key of its source, which part of it, and rows by table."""
 
     source: str
     number: int
@@ -171,7 +171,7 @@ def ingest(job: Job, split: Split) -> Receipt:
     finally:
         if collecting:
             gc.enable()
-    return Receipt(split.source.path, split.number, part.rows)
+    return Receipt(split.source.key, split.number, part.rows)
 
 
 def _ingest_journal(part: _Part, split: Split) -> list[Record]:

@@ -1,0 +1,61 @@
+"""What a lake has of a log, and what is new: nothing is read twice and nothing is left out.
+
+A part of a log is a range of positions. The parts that stand in the lake are the only memory of how
+far a log was read, so whoever reads it next, in a run or a stream, goes on behind them. A log that
+is shorter than what was read of it is another log under the same name, and is told.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tallystick.core.errors import Unavailable
+from tallystick.pipeline.sources import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+__all__ = ["find_new", "is_log", "read_parts"]
+
+
+def is_log(source: Source) -> bool:
+    """Tell a range of a log from a file in one state."""
+    return source.changed is None
+
+
+def read_parts(folder: Path) -> dict[str, list[Source]]:
+    """Give the whole parts of logs in a folder of parts, by path, in order."""
+    found: dict[str, list[Source]] = {}
+    for place in folder.glob("*/part.json"):
+        told = json.loads(place.read_bytes())
+        if told["changed"] is None:
+            told.pop("rows")
+            found.setdefault(told["path"], []).append(Source(**told))
+    for parts in found.values():
+        parts.sort(key=lambda one: one.start)
+    return found
+
+
+def find_new(known: Sequence[Source], log: Source) -> list[Source]:
+    """Give the ranges of a log that no known part has; `known` is in order."""
+    if known and log.stop < known[-1].stop:
+        raise Unavailable(
+            f"{log.path} ends at {log.stop}, and was read up to {known[-1].stop} before",
+            code="input.rewound",
+            hint="it was replaced; give it another name, or another --out",
+        )
+    start = min(log.start, known[-1].stop) if known else log.start
+    return list(_missing(known, replace(log, start=start, size=log.stop - start)))
+
+
+def _missing(known: Sequence[Source], log: Source) -> Iterator[Source]:
+    at = log.start
+    for one in known:
+        if at < one.start:
+            yield replace(log, start=at, size=min(one.start, log.stop) - at)
+        at = max(at, one.stop)
+    if at < log.stop:
+        yield replace(log, start=at, size=log.stop - at)
