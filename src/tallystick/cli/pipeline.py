@@ -1,6 +1,7 @@
 """`tally pipeline`: the proof on all the traffic, on Spark.
 
     tally pipeline run --input captures/ --registry registry.json --out lake
+    tally pipeline stream --input kafka://host:9092/orders --registry registry.json --out lake
     tally pipeline tables --lake lake
     tally pipeline show quarantine --lake lake --limit 5
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self
 
+from tallystick.cli.pipeline_stream import parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
 __all__ = ["holds", "register"]
@@ -57,6 +59,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     tables.add_argument("--lake", type=Path)
     tables.add_argument("--json", action="store_true")
     tables.set_defaults(run=_tables)
+    register_stream(verbs)
     show = verbs.add_parser("show", help="show rows of a table")
     show.add_argument("table")
     show.add_argument("--lake", type=Path, required=True)
@@ -70,7 +73,7 @@ def _run(args: argparse.Namespace) -> int:
     from tallystick.pipeline.session import LOCAL  # noqa: PLC0415
 
     rules = {one: _parse_rule(one) for one in args.fail_if}
-    conf = dict(_parse_conf(one) for one in args.conf)
+    conf = dict(parse_conf(one) for one in args.conf)
     plan = make_plan(args.input, args.registry, args.out)
     if args.dry_run:
         _print_plan(plan, as_json=args.json)
@@ -87,13 +90,6 @@ def _run(args: argparse.Namespace) -> int:
     for text in held:
         print(f"tally: {text} holds", file=sys.stderr)
     return 1 if held else 0
-
-
-def _parse_conf(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise UsageError(f"--conf {text!r} is not KEY=VALUE", code="conf")
-    return name, value
 
 
 def _parse_rule(text: str) -> tuple[str, str, float, bool]:

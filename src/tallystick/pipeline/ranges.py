@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Unavailable
 from tallystick.pipeline.sources import Source
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["find_new", "is_log", "read_parts"]
+__all__ = ["check_grown", "find_new", "is_log", "read_parts"]
+
+_GROWING: Final = ("lines", "kafka")
 
 
 def is_log(source: Source) -> bool:
@@ -39,14 +41,19 @@ def read_parts(folder: Path) -> dict[str, list[Source]]:
     return found
 
 
-def find_new(known: Sequence[Source], log: Source) -> list[Source]:
-    """Give the ranges of a log that no known part has; `known` is in order."""
-    if known and log.stop < known[-1].stop:
+def check_grown(known: Sequence[Source], log: Source) -> None:
+    """Refuse a log that is shorter than what was read of it, or a whole file that has changed."""
+    read = known[-1].stop if known else 0
+    if log.stop < read or (read and log.form not in _GROWING and log.stop != read):
         raise Unavailable(
-            f"{log.path} ends at {log.stop}, and was read up to {known[-1].stop} before",
+            f"{log.path} ends at {log.stop}, and was read up to {read} before",
             code="input.rewound",
             hint="it was replaced; give it another name, or another --out",
         )
+
+
+def find_new(known: Sequence[Source], log: Source) -> list[Source]:
+    """Give the ranges of a log that no known part has; `known` is in order."""
     start = min(log.start, known[-1].stop) if known else log.start
     return list(_missing(known, replace(log, start=start, size=log.stop - start)))
 

@@ -28,7 +28,7 @@ from tallystick.pipeline.build import build_tables, read_files
 from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest, write_json
-from tallystick.pipeline.ranges import find_new, is_log, read_parts
+from tallystick.pipeline.ranges import check_grown, find_new, is_log, read_parts
 from tallystick.pipeline.session import LOCAL, explain, open_session
 from tallystick.pipeline.sources import Source, Split, find_sources, split
 from tallystick.pipeline.tables import TABLES
@@ -108,7 +108,11 @@ def _cut_logs(sources: Sequence[Source], parts: Path) -> list[Source]:
     found: list[Source] = []
     for one in sources:
         before = known.get(one.path, [])
-        found += [*before, *find_new(before, one)] if is_log(one) else [one]
+        if is_log(one):
+            check_grown(before, one)
+            found += [*before, *find_new(before, one)]
+        else:
+            found.append(one)
     return found
 
 

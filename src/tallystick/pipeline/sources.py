@@ -24,7 +24,7 @@ from tallystick.pipeline.arrow import pa, pq
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Access", "Source", "Split", "find_sources", "list_files", "split"]
+__all__ = ["Access", "Source", "Split", "find_sources", "list_files", "look", "split"]
 
 _MAGIC: Final = (
     (b"PAR1", "parquet"),
@@ -110,7 +110,7 @@ def find_sources(inputs: Sequence[str]) -> tuple[Source, ...]:
                 hint="name files, a folder with files in it, or a quoted pattern",
             )
         for path in paths:
-            found.setdefault(str(path), _look(path))
+            found.setdefault(str(path), look(path))
     return tuple(found[path] for path in sorted(found))
 
 
@@ -132,7 +132,8 @@ def list_files(name: str) -> list[Path]:
     raise Unavailable(f"{name}: there is no such file or folder", code="input.missing")
 
 
-def _look(path: Path) -> Source:
+def look(path: Path) -> Source:
+    """Tell what a file is, and in which state."""
     try:
         state = path.stat()
         with path.open("rb") as file:
