@@ -22,7 +22,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self
 
-from tallystick.cli.pipeline_stream import parse_conf, register_stream
+from tallystick.cli.pipeline_stream import add_keep, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
 __all__ = ["holds", "register"]
@@ -51,6 +51,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
     run.add_argument("--dry-run", action="store_true", help="say what would be done")
     run.add_argument("--force", action="store_true", help="build the tables anew")
+    add_keep(run)
     run.add_argument("--fail-if", action="append", default=[], metavar="RULE",
                      help="end with 1 when it holds: bad>0.1%%, lost>0, ...")  # fmt: skip
     run.add_argument("--json", action="store_true", help="print the manifest")
@@ -80,8 +81,9 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     with _Bar() as bar:
         manifest = run(
-            plan, master=args.master or LOCAL, conf=conf, watch=bar.tell, force=args.force
-        )
+            plan, master=args.master or LOCAL, conf=conf, watch=bar.tell, force=args.force,
+            keep=args.keep,
+        )  # fmt: skip
     if args.json:
         print(json.dumps(manifest, indent=1))
     else:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tallystick.core.errors import UsageError
 
-__all__ = ["parse_conf", "register_stream"]
+__all__ = ["add_keep", "parse_conf", "register_stream"]
 
 _TRIGGER: Final = re.compile(r"(\d+)\s*(ms|s|m|h)")
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
@@ -26,7 +26,7 @@ _SMALL: Final = 64 << 20
 
 
 def register_stream(verbs: Any) -> None:
-    """Add the verb."""
+    """Add the verbs."""
     stream = verbs.add_parser(
         "stream",
         help="read topics and folders as they grow, and keep every table up to date",
@@ -44,7 +44,40 @@ def register_stream(verbs: Any) -> None:
     when.add_argument("--trigger", default="10s", metavar="TIME", help="how often to look (10s)")
     when.add_argument("--available-now", action="store_true", help="read what is there, and end")
     stream.add_argument("--json", action="store_true", help="one object for each publication")
+    add_keep(stream)
     stream.set_defaults(run=_stream)
+    clean = verbs.add_parser("clean", help="take old runs away, and what only they were made from")
+    clean.add_argument("--lake", type=Path, required=True)
+    clean.add_argument("--json", action="store_true")
+    add_keep(clean)
+    clean.set_defaults(run=_clean)
+
+
+def add_keep(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how many runs stay."""
+    parser.add_argument("--keep", type=_count, default=3, metavar="N",
+                        help="how many runs stay in the lake (3)")  # fmt: skip
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _clean(args: argparse.Namespace) -> int:
+    from tallystick.pipeline.clean import clean  # noqa: PLC0415
+    from tallystick.pipeline.lake import open_lake, read_manifest  # noqa: PLC0415
+
+    read_manifest(args.lake)
+    with open_lake(args.lake) as lake:
+        gone = clean(lake, args.keep, unfinished=True)
+    if args.json:
+        print(json.dumps({"runs": gone.runs, "parts": gone.parts}))
+    else:
+        print(f"{gone.runs} runs and {gone.parts} parts taken away")
+    return 0
 
 
 def _stream(args: argparse.Namespace) -> int:
@@ -70,7 +103,7 @@ def _stream(args: argparse.Namespace) -> int:
         open_session(args.master or LOCAL, conf, small=small) as session,
         Signals(stopping, enabled=True),
     ):
-        stream(task, session, every=every, stopping=stopping, tell=tell)
+        stream(task, session, every=every, stopping=stopping, tell=tell, keep=args.keep)
     return 0
 
 

@@ -25,6 +25,7 @@ from tallystick import __version__
 from tallystick.core.errors import TallystickError, Unavailable
 from tallystick.pipeline.arrow import pa, pq
 from tallystick.pipeline.build import build_tables, read_files
+from tallystick.pipeline.clean import KEEP, clean
 from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest, write_json
@@ -124,18 +125,22 @@ def run(
     watch: Watch = lambda *_: None,
     session: SparkSession | None = None,
     force: bool = False,
+    keep: int = KEEP,
 ) -> dict[str, Any]:
     """Do a run and give its manifest; the same run is not done twice unless forced."""
     if plan.is_current and not force:
         return {**read_manifest(plan.lake), "skipped": True}
     with open_lake(plan.lake) as lake:
         if session is not None:
-            return build_run(plan, lake, session, watch)
-        begun = monotonic()
-        watch("starting Spark", 0, 0.0)
-        small = sum(one.weight for one in plan.sources) < _SMALL
-        with open_session(master, conf, small=small) as own:
-            return build_run(plan, lake, own, watch, monotonic() - begun)
+            manifest = build_run(plan, lake, session, watch)
+        else:
+            begun = monotonic()
+            watch("starting Spark", 0, 0.0)
+            small = sum(one.weight for one in plan.sources) < _SMALL
+            with open_session(master, conf, small=small) as own:
+                manifest = build_run(plan, lake, own, watch, monotonic() - begun)
+        clean(lake, keep, unfinished=True)
+        return manifest
 
 
 def build_run(

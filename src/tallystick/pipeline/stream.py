@@ -19,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import TallystickError
+from tallystick.pipeline.clean import KEEP, clean
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.kafka import read_access
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest
@@ -79,10 +80,11 @@ def stream(
     every: str = "",
     stopping: Event | None = None,
     tell: Tell = lambda _: None,
+    keep: int = KEEP,
 ) -> dict[str, Any] | None:
     """Read until told to stop, or, without `every`, what is there now; give the last manifest."""
     with open_lake(task.lake) as lake:
-        state = _State(task, lake, session)
+        state = _State(task, lake, session, keep)
         trigger = {"processingTime": every} if every else {"availableNow": True}
         session.dataSource.register(Logs)
         logs = session.readStream.format("tally_logs").option("url", json.dumps(task.inputs)).load()
@@ -109,8 +111,8 @@ def stream(
 class _State:
     """The parts that stand in the lake, and what was published of them."""
 
-    def __init__(self, task: Stream, lake: Lake, session: SparkSession) -> None:
-        self._task, self._lake, self._session = task, lake, session
+    def __init__(self, task: Stream, lake: Lake, session: SparkSession, keep: int) -> None:
+        self._task, self._lake, self._session, self._keep = task, lake, session, keep
         self._lock = Lock()
         self._parts = read_parts(lake.part(task.rules, ""))
         self._not_before = 0.0
@@ -154,5 +156,6 @@ class _State:
             return
         begun = monotonic()
         self.manifest = build_run(plan, self._lake, self._session, lambda *_: None)
+        clean(self._lake, self._keep)
         self._not_before = 2 * monotonic() - begun
         tell(self.manifest)

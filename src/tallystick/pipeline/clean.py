@@ -1,0 +1,87 @@
+"""Old runs taken away, so that a lake does not grow for ever: the last few stay.
+
+A part goes when no run that stays has it. Ranges of logs stay as long as their rules are in use:
+they are the memory of how far a log was read, and may be the only copy of what a broker has long
+removed. When the rules go, the checkpoints of their streams go first: a stream without one reads
+what is there again, a checkpoint without its parts would leave it out. Killed anywhere in between,
+nothing that stays is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.pipeline.lake import MANIFEST, Lake, read_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["KEEP", "Cleaned", "clean"]
+
+KEEP: Final = 3
+"""How many runs stay: whoever reads the tables of one has time until the third after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """How many runs and parts were taken away."""
+
+    runs: int
+    parts: int
+
+
+def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
+    """Take away all but the last runs; unfinished parts too, where nobody is reading."""
+    runs = _list_runs(lake.root)
+    kept = runs[:keep]
+    for folder, _ in runs[keep:]:
+        hidden = folder.with_name(f".{folder.name}")  # what starts with a dot is nobody's
+        folder.rename(hidden)
+        shutil.rmtree(hidden)
+    used = {
+        (manifest["registry"]["rules"], one["key"])
+        for _, manifest in kept
+        for one in manifest["inputs"]
+    }
+    rules_kept = {manifest["registry"]["rules"] for _, manifest in kept}
+    parts = 0
+    for rules in sorted((lake.root / "parts").glob("*")):
+        if rules.name not in rules_kept:
+            shutil.rmtree(lake.root / "streams" / rules.name, ignore_errors=True)
+        for part in rules.iterdir():
+            if (rules.name, part.name) not in used and (
+                rules.name not in rules_kept or _may_go(part, unfinished=unfinished)
+            ):
+                (part / "part.json").unlink(missing_ok=True)
+                shutil.rmtree(part)
+                parts += 1
+        if rules.name not in rules_kept:
+            rules.rmdir()
+    return Cleaned(len(runs) - len(kept), parts)
+
+
+def _list_runs(root: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Give the runs, the current one first and then the newest."""
+    current = root / read_manifest(root)["folder"]
+
+    def runs() -> Iterator[tuple[bool, int, Path]]:
+        for place in (root / "runs").glob(f"[!.]*/{MANIFEST}"):
+            yield place.parent == current, place.stat().st_mtime_ns, place.parent
+
+    return [
+        (folder, json.loads((folder / MANIFEST).read_bytes()))
+        for _, _, folder in sorted(runs(), reverse=True)
+    ]
+
+
+def _may_go(part: Path, *, unfinished: bool) -> bool:
+    """Tell whether a part that no run has may go while its rules are in use."""
+    try:
+        told = json.loads((part / "part.json").read_bytes())
+    except FileNotFoundError:
+        return unfinished
+    return told["changed"] is not None
