@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,15 +14,17 @@ import pytest
 from tallystick.cli import main
 from tallystick.pipeline.clean import clean
 from tallystick.pipeline.lake import open_lake, read_manifest, write_json
+from tallystick.pipeline.sources import Source
 from tests.pipeline.held import HOLD
 
 
-def add_part(root: Path, rules: str, key: str, *, log: bool = False, whole: bool = True) -> None:
+def add_part(root: Path, rules: str, key: str, *, log: int = -1, whole: bool = True) -> None:
     folder = root / "parts" / rules / key
     folder.mkdir(parents=True)
     (folder / "messages-00000.parquet").write_bytes(b"x")
     if whole:
-        write_json(folder / "part.json", {"changed": None if log else 1})
+        source = Source(key, "lines", 1, 1) if log < 0 else Source("log", "lines", 10, None, log)
+        write_json(folder / "part.json", {**source.as_json(), "rows": {}})
 
 
 def add_run(root: Path, name: str, rules: str, keys: list[str]) -> None:
@@ -41,15 +44,15 @@ def lake(tmp_path: Path) -> Path:
     """Make four runs: one by older rules, three of a file that grew beside a log."""
     for key in ("a0", "a1", "a2", "a3"):
         add_part(tmp_path, "old" if key == "a0" else "new", key)
-    for key in ("log1", "log2"):
-        add_part(tmp_path, "old", key, log=True)
-        add_part(tmp_path, "new", key, log=True)
+    for start in (0, 10):
+        add_part(tmp_path, "old", f"log{start}", log=start)
+        add_part(tmp_path, "new", f"log{start}", log=start)
     add_part(tmp_path, "new", "begun", whole=False)
     (tmp_path / "streams" / "old" / "x").mkdir(parents=True)
     (tmp_path / "streams" / "new" / "x").mkdir(parents=True)
-    add_run(tmp_path, "r0", "old", ["a0", "log1"])
+    add_run(tmp_path, "r0", "old", ["a0", "log0"])
     for number in (1, 2, 3):
-        add_run(tmp_path, f"r{number}", "new", [f"a{number}", "log1"])
+        add_run(tmp_path, f"r{number}", "new", [f"a{number}", "log0"])
     return tmp_path
 
 
@@ -62,15 +65,23 @@ def test_the_last_runs_stay_and_what_they_are_made_from(lake: Path) -> None:
         clean(there, 2)
     assert names(lake, "runs/*") == {"runs/r2", "runs/r3"}
     assert names(lake, "parts/*/*") == {
-        f"parts/new/{one}" for one in ("a2", "a3", "log1", "log2", "begun")
+        f"parts/new/{one}" for one in ("a2", "a3", "log0", "log10", "begun")
     }
+    assert names(lake, "streams/*") == {"streams/new"}
+
+
+def test_the_only_copy_of_a_log_stays(lake: Path) -> None:
+    shutil.rmtree(lake / "parts" / "new" / "log10")
+    with open_lake(lake) as there:
+        clean(there, 1)
+    assert names(lake, "parts/old/*") == {"parts/old/log10"}
     assert names(lake, "streams/*") == {"streams/new"}
 
 
 def test_rules_stay_with_their_logs_as_long_as_one_run_has_them(lake: Path) -> None:
     with open_lake(lake) as there:
         clean(there, 4)
-    assert {"parts/old/log2", "parts/old/a0"} <= names(lake, "parts/*/*")
+    assert {"parts/old/log10", "parts/old/a0"} <= names(lake, "parts/*/*")
     assert names(lake, "streams/*") == {"streams/new", "streams/old"}
 
 

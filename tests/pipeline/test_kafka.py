@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -57,6 +58,11 @@ def produce(kafka: str, topic: str, records: list[Record], start: int = 0) -> No
 
 def bodies(count: int) -> list[Record]:
     return [one.record for one in plant(count, seed=3, broken=0.05)[1]]
+
+
+def read_table(parts: Path, name: str) -> Any:
+    """Give a table of rows of all parts."""
+    return pa.concat_tables([pq.read_table(one) for one in parts.glob(f"*/{name}-*.parquet")])
 
 
 def read_all(url: str) -> list[Record]:
@@ -184,8 +190,31 @@ def test_a_second_run_reads_only_what_is_new(
         with open_lake(lake) as there:
             run.read_fresh(plan, there, spark, lambda *_: None)
     assert not run.make_plan([url], registry, lake).fresh
-    files = sorted(lake.glob("parts/*/*/messages-*.parquet"))
-    made = pa.concat_tables([pq.read_table(one) for one in files])
+    made = read_table(lake / "parts" / plan.rules, "messages")
     assert sorted(made["body"].to_pylist()) == sorted(one.body for one in records)
     assert len(set(zip(*(made[name].to_pylist() for name in ("source", "position")),
                        strict=True))) == len(records)  # fmt: skip
+
+
+def test_another_registry_judges_what_the_broker_has_long_removed(
+    spark: SparkSession, registry: Path, kafka: str, topic: str, tmp_path: Path
+) -> None:
+    records = bodies(300)
+    url, lake = f"{kafka}/{topic}", tmp_path / "lake"
+    other = copytree(registry.parent, tmp_path / "other") / registry.name
+    schema = other.parent / "schemas" / "orders-created.json"
+    schema.write_text(schema.read_text().replace('"type": "object"', '"not": {}', 1))
+    admin = AdminClient({"bootstrap.servers": kafka.partition("://")[2]})
+    for place, start, stop in ((registry, 0, 200), (other, 200, len(records))):
+        produce(kafka, topic, records[start:stop], start)
+        plan = run.make_plan([url], place, lake)
+        with open_lake(lake) as there:
+            run.read_fresh(plan, there, spark, lambda *_: None)
+        gone = [TopicPartition(topic, number, 60) for number in range(3)]
+        for removed in admin.delete_records(gone).values():
+            removed.result(60)
+    assert [(one.start, bool(one.copy)) for one in plan.fresh][:2] == [(0, True), (67, False)]
+    found = read_table(lake / "parts" / plan.rules, "messages")
+    assert sorted(found["body"].to_pylist()) == sorted(one.body for one in records)
+    refused = read_table(lake / "parts" / plan.rules, "quarantine")
+    assert {"urn:babel:orders:created"} <= set(refused["urn"].to_pylist())

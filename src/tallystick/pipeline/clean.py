@@ -1,10 +1,10 @@
 """Old runs taken away, so that a lake does not grow for ever: the last few stay.
 
-A part goes when no run that stays has it. Ranges of logs stay as long as their rules are in use:
-they are the memory of how far a log was read, and may be the only copy of what a broker has long
-removed. When the rules go, the checkpoints of their streams go first: a stream without one reads
-what is there again, a checkpoint without its parts would leave it out. Killed anywhere in between,
-nothing that stays is touched.
+A part goes when no run that stays has it. Ranges of logs stay as long as their rules are in use, or
+no other rules have judged them: they are the memory of how far a log was read, and may be the only
+copy of what a broker has long removed. When rules go, the checkpoints of their streams go first: a
+stream without one goes on behind its parts, a checkpoint without its parts would leave them out.
+Killed anywhere in between, nothing that stays is touched.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.pipeline.lake import MANIFEST, Lake, read_manifest
+from tallystick.pipeline.ranges import find_new, read_parts
+from tallystick.pipeline.sources import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["KEEP", "Cleaned", "clean"]
@@ -48,19 +50,24 @@ def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
         for one in manifest["inputs"]
     }
     rules_kept = {manifest["registry"]["rules"] for _, manifest in kept}
+    judged = [read_parts(lake.part(rules, "")) for rules in sorted(rules_kept)]
     parts = 0
     for rules in sorted((lake.root / "parts").glob("*")):
-        if rules.name not in rules_kept:
+        in_use = rules.name in rules_kept
+        if not in_use:
             shutil.rmtree(lake.root / "streams" / rules.name, ignore_errors=True)
-        for part in rules.iterdir():
-            if (rules.name, part.name) not in used and (
-                rules.name not in rules_kept or _may_go(part, unfinished=unfinished)
-            ):
+        for part in list(rules.iterdir()):
+            told = _read_part(part)
+            if told is None:
+                may_go = unfinished
+            elif told["changed"] is None:
+                may_go = not in_use and _is_judged(judged, Source(**told))
+            else:
+                may_go = (rules.name, part.name) not in used
+            if may_go:
                 (part / "part.json").unlink(missing_ok=True)
                 shutil.rmtree(part)
                 parts += 1
-        if rules.name not in rules_kept:
-            rules.rmdir()
     return Cleaned(len(runs) - len(kept), parts)
 
 
@@ -78,10 +85,16 @@ def _list_runs(root: Path) -> list[tuple[Path, dict[str, Any]]]:
     ]
 
 
-def _may_go(part: Path, *, unfinished: bool) -> bool:
-    """Tell whether a part that no run has may go while its rules are in use."""
+def _read_part(part: Path) -> dict[str, Any] | None:
+    """Give the source of a part, or None when it is unfinished."""
     try:
-        told = json.loads((part / "part.json").read_bytes())
+        told: dict[str, Any] = json.loads((part / "part.json").read_bytes())
     except FileNotFoundError:
-        return unfinished
-    return told["changed"] is not None
+        return None
+    told.pop("rows")
+    return told
+
+
+def _is_judged(judged: Sequence[Mapping[str, Sequence[Source]]], log: Source) -> bool:
+    """Tell whether rules that are in use have all of a range."""
+    return any(log.path in parts and not find_new(parts[log.path], log) for parts in judged)

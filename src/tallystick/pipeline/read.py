@@ -33,7 +33,11 @@ _BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 def read_records(split: Split) -> Iterator[Record]:
     """Give the records of a split in order."""
-    if split.source.form == "parquet":
+    if split.source.copy:
+        from tallystick.pipeline.copies import read_copy  # noqa: PLC0415 - when used
+
+        yield from read_copy(split)
+    elif split.source.form == "parquet":
         yield from _read_parquet(split)
     elif split.source.form == "kafka":
         from tallystick.pipeline.kafka import read_partition  # noqa: PLC0415 - when used

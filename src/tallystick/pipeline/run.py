@@ -26,6 +26,7 @@ from tallystick.core.errors import TallystickError, Unavailable
 from tallystick.pipeline.arrow import pa, pq
 from tallystick.pipeline.build import build_tables, read_files
 from tallystick.pipeline.clean import KEEP, clean
+from tallystick.pipeline.copies import find_copies, join_copies
 from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest, write_json
@@ -90,7 +91,7 @@ def make_plan(inputs: Sequence[str], registry: Path, lake: Path) -> Plan:
     catalog = load_catalog(registry)
     build_rules(catalog)
     rules = registry_hash(catalog)
-    sources = _cut_logs(find_sources(inputs), Lake(lake).part(rules, ""))
+    sources = _cut_logs(find_sources(inputs), Lake(lake), rules)
     return plan_of(catalog, rules, sources, lake)
 
 
@@ -103,13 +104,15 @@ def plan_of(catalog: Catalog, rules: str, sources: Sequence[Source], lake: Path)
     return Plan(key, rules, catalog, tuple(sources), fresh, lake, current)
 
 
-def _cut_logs(sources: Sequence[Source], parts: Path) -> list[Source]:
+def _cut_logs(sources: Sequence[Source], lake: Lake, rules: str) -> list[Source]:
     """Give each log as the ranges that were read before and what is new."""
-    known = read_parts(parts) if any(is_log(one) for one in sources) else {}
+    if not any(is_log(one) for one in sources):
+        return list(sources)
+    known, copies = read_parts(lake.part(rules, "")), find_copies(lake, rules)
     found: list[Source] = []
     for one in sources:
-        before = known.get(one.path, [])
         if is_log(one):
+            before = join_copies(known.get(one.path, []), copies.get(one.path, []))
             check_grown(before, one)
             found += [*before, *find_new(before, one)]
         else:

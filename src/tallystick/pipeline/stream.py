@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import TallystickError
 from tallystick.pipeline.clean import KEEP, clean
+from tallystick.pipeline.copies import find_copies, join_copies
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.kafka import read_access
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest
@@ -68,8 +69,9 @@ def make_stream(inputs: Sequence[str], registry: Path, lake: Path) -> Stream:
     access = dict(read_access(one) for one in inputs if "://" in one)
     logs = find_logs(inputs)
     known = read_parts(Lake(lake).part(rules, ""))
+    copies = find_copies(Lake(lake), rules)
     for log in logs:
-        check_grown(known.get(log.path, []), log)
+        check_grown(join_copies(known.get(log.path, []), copies.get(log.path, [])), log)
     return Stream(tuple(inputs), access, catalog, rules, lake, sum(one.weight for one in logs))
 
 
@@ -85,6 +87,7 @@ def stream(
     """Read until told to stop, or, without `every`, what is there now; give the last manifest."""
     with open_lake(task.lake) as lake:
         state = _State(task, lake, session, keep)
+        state.read_copies()
         trigger = {"processingTime": every} if every else {"availableNow": True}
         session.dataSource.register(Logs)
         logs = session.readStream.format("tally_logs").option("url", json.dumps(task.inputs)).load()
@@ -119,16 +122,24 @@ class _State:
         self.failure: TallystickError | None = None
         self.manifest: dict[str, Any] | None = None
 
+    def read_copies(self) -> None:
+        """Judge anew what was streamed into the lake under another registry."""
+        copies = find_copies(self._lake, self._task.rules)
+        self._read([one for path, held in copies.items()
+                    for one in join_copies(self._known(path), held) if one.copy])  # fmt: skip
+
     def read(self, frame: DataFrame, _number: int) -> None:
         """Read the ranges of one batch that are not in the lake yet."""
         try:
             logs = [self._log(*row) for row in frame.collect()]
-            fresh = [one for log in logs for one in find_new(self._known(log.path), log)]
-            plan = plan_of(self._task.catalog, self._task.rules, fresh, self._lake.root)
-            read_fresh(plan, self._lake, self._session, lambda *_: None)
+            self._read([one for log in logs for one in find_new(self._known(log.path), log)])
         except TallystickError as error:
             self.failure = error
             raise
+
+    def _read(self, fresh: list[Source]) -> None:
+        plan = plan_of(self._task.catalog, self._task.rules, fresh, self._lake.root)
+        read_fresh(plan, self._lake, self._session, lambda *_: None)
         with self._lock:
             for one in fresh:
                 self._parts[one.path] = sorted(
