@@ -19,7 +19,7 @@ from tallystick.pipeline.ranges import find_new, read_parts
 from tallystick.pipeline.sources import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["KEEP", "Cleaned", "clean"]
@@ -50,7 +50,7 @@ def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
         for one in manifest["inputs"]
     }
     rules_kept = {manifest["registry"]["rules"] for _, manifest in kept}
-    judged = [read_parts(lake.part(rules, "")) for rules in sorted(rules_kept)]
+    judged = {rules: read_parts(lake.part(rules, "")) for rules in sorted(rules_kept)}
     parts = 0
     for rules in sorted((lake.root / "parts").glob("*")):
         in_use = rules.name in rules_kept
@@ -61,13 +61,20 @@ def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
             if told is None:
                 may_go = unfinished
             elif told["changed"] is None:
-                may_go = not in_use and _is_judged(judged, Source(**told))
+                log = Source(**told)
+                may_go = (
+                    log not in judged[rules.name][log.path]  # it was joined into a larger one
+                    if in_use
+                    else _is_judged(judged.values(), log)
+                )
             else:
                 may_go = (rules.name, part.name) not in used
             if may_go:
                 (part / "part.json").unlink(missing_ok=True)
                 shutil.rmtree(part)
                 parts += 1
+        if not any(rules.iterdir()):
+            rules.rmdir()
     return Cleaned(len(runs) - len(kept), parts)
 
 
@@ -95,6 +102,6 @@ def _read_part(part: Path) -> dict[str, Any] | None:
     return told
 
 
-def _is_judged(judged: Sequence[Mapping[str, Sequence[Source]]], log: Source) -> bool:
+def _is_judged(judged: Iterable[Mapping[str, Sequence[Source]]], log: Source) -> bool:
     """Tell whether rules that are in use have all of a range."""
     return any(log.path in parts and not find_new(parts[log.path], log) for parts in judged)

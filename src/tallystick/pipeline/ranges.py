@@ -29,16 +29,23 @@ def is_log(source: Source) -> bool:
 
 
 def read_parts(folder: Path) -> dict[str, list[Source]]:
-    """Give the whole parts of logs in a folder of parts, by path, in order."""
+    """Give the finished parts of logs in a folder of parts, by path, in order."""
     found: dict[str, list[Source]] = {}
     for place in folder.glob("*/part.json"):
         told = json.loads(place.read_bytes())
         if told["changed"] is None:
             told.pop("rows")
             found.setdefault(told["path"], []).append(Source(**told))
-    for parts in found.values():
-        parts.sort(key=lambda one: one.start)
-    return found
+    return {path: _drop_inner(parts) for path, parts in found.items()}
+
+
+def _drop_inner(parts: list[Source]) -> list[Source]:
+    """Give parts in order, without those that lie within another."""
+    kept: list[Source] = []
+    for one in sorted(parts, key=lambda one: (one.start, -one.stop)):
+        if not kept or one.stop > kept[-1].stop:
+            kept.append(one)
+    return kept
 
 
 def check_grown(known: Sequence[Source], log: Source) -> None:

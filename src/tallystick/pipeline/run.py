@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "FORMAT", "Plan", "Watch", "build_run", "make_plan", "plan_of", "read_fresh", "registry_hash",
-    "run",
+    "FORMAT", "Plan", "Watch", "build_run", "finish_part", "make_plan", "plan_of", "read_fresh",
+    "registry_hash", "run",
 ]  # fmt: skip
 
 FORMAT: Final = 2
@@ -199,7 +199,7 @@ def read_fresh(plan: Plan, lake: Lake, session: SparkSession, watch: Watch) -> N
         found = done.get(source.key, {})
         if len(found) != expected[source.key]:
             raise Unavailable(f"{source.path}: a part was not read", code="check.parts")
-        _finish_part(lake.part(plan.rules, source.key), source, list(found.values()))
+        finish_part(lake.part(plan.rules, source.key), source, list(found.values()))
 
 
 def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Receipt]:
@@ -219,7 +219,7 @@ def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Rece
     return found
 
 
-def _finish_part(folder: Path, source: Source, receipts: list[Receipt]) -> None:
+def finish_part(folder: Path, source: Source, receipts: list[Receipt]) -> None:
     """Check the part of one file and mark it as whole: nothing lost, nothing doubled."""
     rows = {name: sum(one.rows.get(name, 0) for one in receipts) for name in part_tables()}
     if rows["messages"] != rows["envelopes"] + rows["quarantine"]:

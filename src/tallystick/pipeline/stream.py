@@ -10,6 +10,7 @@ anywhere, the next start goes on, and its tables are those of a stream that was 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -25,8 +26,9 @@ from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.kafka import read_access
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest
 from tallystick.pipeline.logs import Logs, find_logs
+from tallystick.pipeline.merge import find_merges, join_parts
 from tallystick.pipeline.ranges import check_grown, find_new, read_parts
-from tallystick.pipeline.run import build_run, plan_of, read_fresh, registry_hash
+from tallystick.pipeline.run import build_run, finish_part, plan_of, read_fresh, registry_hash
 from tallystick.pipeline.session import explain
 from tallystick.pipeline.sources import Access, Source
 from tallystick.runtime.address import read_address
@@ -34,6 +36,7 @@ from tallystick.schemas.catalog import Catalog, load_catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Stream", "make_stream", "stream"]
 
@@ -87,17 +90,10 @@ def stream(
     """Read until told to stop, or, without `every`, what is there now; give the last manifest."""
     with open_lake(task.lake) as lake:
         state = _State(task, lake, session, keep)
-        state.read_copies()
-        trigger = {"processingTime": every} if every else {"availableNow": True}
-        session.dataSource.register(Logs)
-        logs = session.readStream.format("tally_logs").option("url", json.dumps(task.inputs)).load()
-        query = (
-            logs.writeStream.foreachBatch(state.read)
-            .option("checkpointLocation", str(task.checkpoint))
-            .trigger(**trigger)
-            .start()
-        )
+        query = None
         try:
+            state.read_copies()
+            query = _start(task, session, state.read, every)
             while not query.awaitTermination(_LOOK) and not (stopping and stopping.is_set()):
                 if every:
                     state.publish(tell)
@@ -106,9 +102,22 @@ def stream(
         except Exception as error:
             raise (state.failure or explain(error)) from error
         finally:
-            query.stop()
+            if query is not None:
+                query.stop()
         state.publish(tell, last=True)
         return state.manifest
+
+
+def _start(
+    task: Stream, session: SparkSession, read: Callable[[DataFrame, int], None], every: str
+) -> StreamingQuery:
+    session.dataSource.register(Logs)
+    logs = session.readStream.format("tally_logs").option("url", json.dumps(task.inputs)).load()
+    writer = logs.writeStream.foreachBatch(read)
+    writer = writer.option("checkpointLocation", str(task.checkpoint))
+    if every:
+        return writer.trigger(processingTime=every).start()
+    return writer.trigger(availableNow=True).start()
 
 
 class _State:
@@ -153,10 +162,25 @@ class _State:
         access = next((one for name, one in self._task.access.items() if path.startswith(name)), ())
         return Source(path, form, stop - start, None, start, access)
 
+    def _merge(self) -> None:
+        """Join small parts; batches that are read meanwhile add theirs behind them."""
+        folder = self._lake.part(self._task.rules, "")
+        for path, parts in list(self._parts.items()):
+            for group in find_merges(parts):
+                whole, receipt = join_parts(folder, group)
+                finish_part(folder / whole.key, whole, [receipt])
+                with self._lock:
+                    kept = [one for one in self._known(path) if one not in group]
+                    self._parts[path] = sorted([*kept, whole], key=lambda one: one.start)
+                for one in group:
+                    (folder / one.key / "part.json").unlink()
+                    shutil.rmtree(folder / one.key)
+
     def publish(self, tell: Tell, *, last: bool = False) -> None:
         """Publish the tables of all parts, if there are new ones and it is not too soon."""
         if not last and monotonic() < self._not_before:
             return
+        self._merge()
         with self._lock:
             sources = [part for path in sorted(self._parts) for part in self._parts[path]]
         plan = plan_of(self._task.catalog, self._task.rules, sources, self._lake.root)
