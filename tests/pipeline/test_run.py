@@ -21,6 +21,7 @@ from tallystick.pipeline import build, ingest, run
 from tallystick.pipeline.capture import write_capture
 from tallystick.pipeline.judge import build_rules, judge_record
 from tallystick.pipeline.lake import open_lake, read_manifest, table_files
+from tallystick.pipeline.parts import finish_part
 from tallystick.pipeline.plain import make_tables
 from tallystick.pipeline.planted import ERROR, WAYS, Truth, plant, way_of
 from tallystick.pipeline.planted import Planted as PlantedRecord
@@ -254,7 +255,7 @@ def test_a_row_that_breaks_a_check_is_counted_where_it_is_written_and_fails_the_
     receipts = [ingest.ingest(job, part) for part in split(source)]
     assert sum(one.broken["messages: nothing is valid"] for one in receipts) > 0
     with pytest.raises(TallystickError, match="nothing is valid"):
-        run._finish_part(tmp_path / source.key, source, receipts)
+        finish_part(tmp_path / source.key, source, receipts)
     assert not (tmp_path / source.key / "part.json").exists()
 
 

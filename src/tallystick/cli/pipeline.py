@@ -1,6 +1,7 @@
 """`tally pipeline`: the proof on all the traffic, on Spark.
 
     tally pipeline run --input captures/ --registry registry.json --out lake
+    tally pipeline stream --input kafka://host:9092/orders --registry registry.json --out lake
     tally pipeline tables --lake lake
     tally pipeline show quarantine --lake lake --limit 5
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self
 
+from tallystick.cli.pipeline_stream import add_keep, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
 __all__ = ["holds", "register"]
@@ -41,13 +43,15 @@ def register(parser: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("--input", action="append", required=True, metavar="PATH",
-                     help="a file, a folder or a quoted pattern; may be given again")  # fmt: skip
+                     help="a file, a folder, a quoted pattern, or kafka://host:port/topic[,topic]; "
+                          "may be given again")  # fmt: skip
     run.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
     run.add_argument("--out", type=Path, required=True, metavar="LAKE", help="where tables go")
     run.add_argument("--master", default="", help="any Spark master (default: this machine)")
     run.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
     run.add_argument("--dry-run", action="store_true", help="say what would be done")
     run.add_argument("--force", action="store_true", help="build the tables anew")
+    add_keep(run)
     run.add_argument("--fail-if", action="append", default=[], metavar="RULE",
                      help="end with 1 when it holds: bad>0.1%%, lost>0, ...")  # fmt: skip
     run.add_argument("--json", action="store_true", help="print the manifest")
@@ -56,6 +60,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     tables.add_argument("--lake", type=Path)
     tables.add_argument("--json", action="store_true")
     tables.set_defaults(run=_tables)
+    register_stream(verbs)
     show = verbs.add_parser("show", help="show rows of a table")
     show.add_argument("table")
     show.add_argument("--lake", type=Path, required=True)
@@ -69,15 +74,16 @@ def _run(args: argparse.Namespace) -> int:
     from tallystick.pipeline.session import LOCAL  # noqa: PLC0415
 
     rules = {one: _parse_rule(one) for one in args.fail_if}
-    conf = dict(_parse_conf(one) for one in args.conf)
+    conf = dict(parse_conf(one) for one in args.conf)
     plan = make_plan(args.input, args.registry, args.out)
     if args.dry_run:
         _print_plan(plan, as_json=args.json)
         return 0
     with _Bar() as bar:
         manifest = run(
-            plan, master=args.master or LOCAL, conf=conf, watch=bar.tell, force=args.force
-        )
+            plan, master=args.master or LOCAL, conf=conf, watch=bar.tell, force=args.force,
+            keep=args.keep,
+        )  # fmt: skip
     if args.json:
         print(json.dumps(manifest, indent=1))
     else:
@@ -86,13 +92,6 @@ def _run(args: argparse.Namespace) -> int:
     for text in held:
         print(f"tally: {text} holds", file=sys.stderr)
     return 1 if held else 0
-
-
-def _parse_conf(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise UsageError(f"--conf {text!r} is not KEY=VALUE", code="conf")
-    return name, value
 
 
 def _parse_rule(text: str) -> tuple[str, str, float, bool]:
@@ -123,18 +122,18 @@ def holds(figures: Mapping[str, int], name: str, sign: str, limit: float, percen
 
 
 def _print_plan(plan: Any, *, as_json: bool) -> None:
-    fresh = {one.path for one in plan.fresh}
+    fresh = {one.key for one in plan.fresh}
     if as_json:
         inputs = [
-            {"path": one.path, "form": one.form, "size": one.size, "new": one.path in fresh}
+            {"path": one.path, "form": one.form, "size": one.size, "new": one.key in fresh}
             for one in plan.sources
         ]
         print(json.dumps({"key": plan.key, "current": plan.is_current, "inputs": inputs}, indent=1))
         return
     for one in plan.sources:
-        print(f"{'new  ' if one.path in fresh else 'known'} {one.form:8} {one.size:>12} {one.path}")
+        print(f"{'new  ' if one.key in fresh else 'known'} {one.form:8} {one.size:>12} {one.path}")
     todo = sum(one.size for one in plan.fresh)
-    print(f"{len(plan.sources)} files, {len(fresh)} to read ({todo} bytes), "
+    print(f"{len(plan.sources)} inputs, {len(fresh)} to read ({todo} bytes), "
           f"{len(plan.catalog.entries)} schemas")  # fmt: skip
     print("the tables are up to date" if plan.is_current else "the tables would be built")
 

@@ -71,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a task did: rows by table, the figures of its rows, and the checks that were broken."""
+    """What a task did: of which part of which source, the rows by table, figures, broken checks."""
 
     source: str
     number: int
@@ -185,7 +185,7 @@ def ingest(job: Job, split: Split) -> Receipt:
         if collecting:
             gc.enable()
     return Receipt(
-        split.source.path, split.number, dict(part.rows), dict(part.figures), dict(part.broken)
+        split.source.key, split.number, dict(part.rows), dict(part.figures), dict(part.broken)
     )
 
 

@@ -33,8 +33,16 @@ _BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 def read_records(split: Split) -> Iterator[Record]:
     """Give the records of a split in order."""
-    if split.source.form == "parquet":
+    if split.source.copy:
+        from tallystick.pipeline.copies import read_copy  # noqa: PLC0415 - when used
+
+        yield from read_copy(split)
+    elif split.source.form == "parquet":
         yield from _read_parquet(split)
+    elif split.source.form == "kafka":
+        from tallystick.pipeline.kafka import read_partition  # noqa: PLC0415 - when used
+
+        yield from read_partition(split)
     elif split.source.form == "lines":
         with open(split.source.path, "rb") as file:  # noqa: PTH123 - one call fewer a split
             yield from _read_lines(file, split)
@@ -47,7 +55,7 @@ def _read_lines(file: BinaryIO, split: Split) -> Iterator[Record]:
     if at:
         file.seek(at - 1)
         at += len(_skip_line(file)) - 1
-    end = split.source.size
+    end = split.source.stop
     while at < split.stop:
         line = file.readline(min(LONGEST, end - at))
         if not line:

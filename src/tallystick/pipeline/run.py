@@ -24,10 +24,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick import __version__
 from tallystick.core.errors import TallystickError, Unavailable
 from tallystick.pipeline.arrow import pa, pq
-from tallystick.pipeline.build import broken_check, build_tables, read_files
+from tallystick.pipeline.build import build_tables, read_files
+from tallystick.pipeline.clean import KEEP, clean
+from tallystick.pipeline.copies import find_copies, join_copies
 from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
 from tallystick.pipeline.judge import build_rules
-from tallystick.pipeline.lake import Lake, open_lake, read_manifest, write_json
+from tallystick.pipeline.lake import Lake, open_lake, read_manifest
+from tallystick.pipeline.parts import Part, finish_part, read_part
+from tallystick.pipeline.ranges import check_grown, find_new, is_log, read_parts
 from tallystick.pipeline.session import LOCAL, explain, open_session
 from tallystick.pipeline.sources import Source, Split, find_sources, split
 from tallystick.pipeline.tables import TABLES
@@ -36,7 +40,10 @@ from tallystick.schemas.catalog import Catalog, load_catalog
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FORMAT", "Plan", "Watch", "make_plan", "run"]
+__all__ = [
+    "FORMAT", "Plan", "Watch", "build_run", "make_plan", "plan_of", "read_fresh",
+    "registry_hash", "run",
+]  # fmt: skip
 
 FORMAT: Final = 2
 """Changes whenever the same inputs would give other tables."""
@@ -85,13 +92,34 @@ def make_plan(inputs: Sequence[str], registry: Path, lake: Path) -> Plan:
     """Look at everything that can be wrong before any work is done."""
     catalog = load_catalog(registry)
     build_rules(catalog)
-    sources = find_sources(inputs)
     rules = registry_hash(catalog)
+    sources = _cut_logs(find_sources(inputs), Lake(lake), rules)
+    return plan_of(catalog, rules, sources, lake)
+
+
+def plan_of(catalog: Catalog, rules: str, sources: Sequence[Source], lake: Path) -> Plan:
+    """Give the plan of a run over some sources: what is known of them is not read again."""
     key = sha256("\0".join([rules, *(one.key for one in sources)]).encode()).hexdigest()[:24]
     there = Lake(lake)
     fresh = tuple(one for one in sources if not (there.part(rules, one.key) / "part.json").exists())
     current = (lake / "manifest.json").exists() and read_manifest(lake)["key"] == key
-    return Plan(key, rules, catalog, sources, fresh, lake, current)
+    return Plan(key, rules, catalog, tuple(sources), fresh, lake, current)
+
+
+def _cut_logs(sources: Sequence[Source], lake: Lake, rules: str) -> list[Source]:
+    """Give each log as the ranges that were read before and what is new."""
+    if not any(is_log(one) for one in sources):
+        return list(sources)
+    known, copies = read_parts(lake.part(rules, "")), find_copies(lake, rules)
+    found: list[Source] = []
+    for one in sources:
+        if is_log(one):
+            before = join_copies(known.get(one.path, []), copies.get(one.path, []))
+            check_grown(before, one)
+            found += [*before, *find_new(before, one)]
+        else:
+            found.append(one)
+    return found
 
 
 def run(
@@ -102,28 +130,35 @@ def run(
     watch: Watch = lambda *_: None,
     session: SparkSession | None = None,
     force: bool = False,
+    keep: int = KEEP,
 ) -> dict[str, Any]:
     """Do a run and give its manifest; the same run is not done twice unless forced."""
     if plan.is_current and not force:
         return {**read_manifest(plan.lake), "skipped": True}
     with open_lake(plan.lake) as lake:
         if session is not None:
-            return _run(plan, lake, session, watch)
-        begun = monotonic()
-        watch("starting Spark", 0, 0.0)
-        small = sum(one.size for one in plan.sources) < _SMALL
-        with open_session(master, conf, small=small) as own:
-            return _run(plan, lake, own, watch, monotonic() - begun)
+            manifest = build_run(plan, lake, session, watch)
+        else:
+            begun = monotonic()
+            watch("starting Spark", 0, 0.0)
+            small = sum(one.weight for one in plan.sources) < _SMALL
+            with open_session(master, conf, small=small) as own:
+                manifest = build_run(plan, lake, own, watch, monotonic() - begun)
+        clean(lake, keep, unfinished=True)
+        return manifest
 
 
-def _run(
+def build_run(
     plan: Plan, lake: Lake, session: SparkSession, watch: Watch, started: float = 0.0
 ) -> dict[str, Any]:
+    """Read what is new, build every table and publish them; the lake is locked."""
     state = _State(datetime.now(UTC).isoformat(timespec="seconds"))
     state.seconds["session"] = round(started, 3)
     folder = lake.begin(plan.key)
     try:
-        receipts = _ingest_all(plan, lake, session, watch, state)
+        begun = monotonic()
+        read_fresh(plan, lake, session, watch)
+        state.seconds["read"] = round(monotonic() - begun, 3)
         _link_parts(plan, lake, folder, state)
         rows = state.rows["messages"]
         state.seconds |= build_tables(
@@ -135,7 +170,7 @@ def _run(
             lambda name, share: watch(name, rows, share),
         )
         watch("done", rows, 1.0)
-        manifest = _manifest(plan, folder, receipts, state)
+        manifest = _manifest(plan, lake, folder, state)
         place = lake.publish(folder, manifest)
     except TallystickError:
         raise
@@ -146,32 +181,28 @@ def _run(
     return {**manifest, "folder": f"runs/{place.name}", "skipped": False}
 
 
-def _ingest_all(
-    plan: Plan, lake: Lake, session: SparkSession, watch: Watch, state: _State
-) -> dict[str, dict[str, int]]:
-    """Read what is new; give the rows of every source, by table."""
-    begun = monotonic()
+def read_fresh(plan: Plan, lake: Lake, session: SparkSession, watch: Watch) -> None:
+    """Read what is new; each source is a whole part in the end, or not at all."""
     splits = [part for source in plan.fresh for part in split(source)]
     splits.sort(key=lambda one: -one.size)
     parts = lake.part(plan.rules, "")
-    ticks = lake.root / "runs" / f".{plan.key}" / ".ticks"
-    ticks.mkdir()
+    ticks = lake.begin(f"{plan.key}.ticks")
     job = Job(plan.catalog, plan.rules, str(parts), str(ticks))
     total = sum(one.size for one in splits) or 1
-    with _watching(ticks, splits, total, watch):
-        receipts = _schedule(session, job, splits)
-    shutil.rmtree(ticks)
-    done: dict[str, dict[str, Receipt]] = {}
+    try:
+        with _watching(ticks, splits, total, watch):
+            receipts = _schedule(session, job, splits)
+    finally:
+        shutil.rmtree(ticks)
+    done: dict[str, dict[int, Receipt]] = {}
     for receipt in receipts:
-        done.setdefault(receipt.source, {})[str(receipt.number)] = receipt
+        done.setdefault(receipt.source, {})[receipt.number] = receipt
+    expected = Counter(one.source.key for one in splits)
     for source in plan.fresh:
-        found = done.get(source.path, {})
-        expected = sum(1 for one in splits if one.source.path == source.path)
-        if len(found) != expected:
+        found = done.get(source.key, {})
+        if len(found) != expected[source.key]:
             raise Unavailable(f"{source.path}: a part was not read", code="check.parts")
-        _finish_part(lake.part(plan.rules, source.key), source, list(found.values()))
-    state.seconds["read"] = round(monotonic() - begun, 3)
-    return {source.path: _read_part(lake, plan, source)["rows"] for source in plan.sources}
+        finish_part(lake.part(plan.rules, source.key), source, list(found.values()))
 
 
 def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Receipt]:
@@ -191,39 +222,10 @@ def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Rece
     return found
 
 
-def _finish_part(folder: Path, source: Source, receipts: list[Receipt]) -> None:
-    """Check the part of one file and mark it as whole: nothing lost, nothing doubled."""
-    rows = {name: sum(one.rows.get(name, 0) for one in receipts) for name in part_tables()}
-    if rows["messages"] != rows["envelopes"] + rows["quarantine"]:
-        raise Unavailable(
-            f"{source.path}: {rows['messages']} messages, but {rows['envelopes']} envelopes and "
-            f"{rows['quarantine']} in quarantine",
-            code="check.nothing_lost",
-        )
-    broken: Counter[str] = Counter()
-    figures: Counter[str] = Counter()
-    for one in receipts:
-        broken.update(one.broken)
-        figures.update(one.figures)
-    for check, count in broken.items():
-        raise broken_check(check, count)
-    for name, count in rows.items():
-        written = sum(pq.read_metadata(file).num_rows for file in folder.glob(f"{name}-*.parquet"))
-        if written != count:
-            raise Unavailable(
-                f"{source.path}: {count} rows of {name} were made, {written} are on disk",
-                code="check.written",
-            )
-    write_json(folder / "part.json", {"source": source.path, "rows": rows, "figures": figures})
-
-
-def _read_part(lake: Lake, plan: Plan, source: Source) -> dict[str, dict[str, int]]:
-    """Give the rows and the figures of the part of one file."""
-    import json  # noqa: PLC0415
-
-    part: dict[str, dict[str, int]] = json.loads(
-        (lake.part(plan.rules, source.key) / "part.json").read_bytes()
-    )
+def _part(lake: Lake, plan: Plan, source: Source) -> Part:
+    part = read_part(lake.part(plan.rules, source.key))
+    if part is None:
+        raise Unavailable(f"{source.path}: its part is gone from the lake", code="check.parts")
     return part
 
 
@@ -236,10 +238,10 @@ def _link_parts(plan: Plan, lake: Lake, folder: Path, state: _State) -> None:
         state.rows[name] = 0
     for source in plan.sources:
         part = lake.part(plan.rules, source.key)
-        read = _read_part(lake, plan, source)
-        state.figures.update(read["figures"])
+        known = _part(lake, plan, source)
+        state.figures.update(known.figures)
         for name in names:
-            state.rows[name] += read["rows"][name]
+            state.rows[name] += known.rows[name]
             for file in sorted(part.glob(f"{name}-*.parquet")):
                 place = folder / name / f"{source.key}-{file.stem.rpartition('-')[2]}.parquet"
                 try:
@@ -265,9 +267,7 @@ def _part_frames(plan: Plan, lake: Lake, session: SparkSession) -> dict[str, Dat
     return frames
 
 
-def _manifest(
-    plan: Plan, folder: Path, receipts: Mapping[str, Mapping[str, int]], state: _State
-) -> dict[str, Any]:
+def _manifest(plan: Plan, lake: Lake, folder: Path, state: _State) -> dict[str, Any]:
     import pyspark  # noqa: PLC0415
 
     tables = {}
@@ -276,7 +276,7 @@ def _manifest(
         rows = sum(pq.read_metadata(file).num_rows for file in files)
         tables[name] = {"rows": rows, "files": [f"{name}/{file.name}" for file in files]}
     summary = pq.read_table(folder / "summary").to_pylist()
-    fresh = {one.path for one in plan.fresh}
+    fresh = {one.key for one in plan.fresh}
     return {
         "key": plan.key,
         "format": FORMAT,
@@ -288,11 +288,10 @@ def _manifest(
         },
         "inputs": [
             {
-                "path": one.path, "form": one.form, "size": one.size, "changed": one.changed,
-                "key": one.key, "read_now": one.path in fresh,
+                **one.as_json(), "key": one.key, "read_now": one.key in fresh,
                 "rows": {
-                    name: receipts[one.path][name]
-                    for name in ("messages", "envelopes", "quarantine", "verdicts")
+                    name: count for name, count in _part(lake, plan, one).rows.items()
+                    if name in ("messages", "envelopes", "quarantine", "verdicts")
                 },
             }
             for one in plan.sources

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -148,6 +149,9 @@ _CAUSES: Final = (
      "local[2], spark://host:7077, yarn or k8s://..."),
 )  # fmt: skip
 
+_OWN: Final = re.compile(r"tallystick\.core\.errors\.\w+: (.+)")
+"""What a task of ours said, inside of what Spark says about it."""
+
 
 def explain(error: BaseException, log: Path | None = None) -> Unavailable | UsageError:
     """Turn what Spark says into one line that a person can act on."""
@@ -157,6 +161,9 @@ def explain(error: BaseException, log: Path | None = None) -> Unavailable | Usag
     for sign, code, message, hint in _CAUSES:
         if sign in said:
             return Unavailable(message, code=code, hint=hint)
+    own = _OWN.search(said)
+    if own is not None:
+        return Unavailable(own[1][:500], code="spark.task")
     lines = [line for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
     return Unavailable(f"Spark failed: {first[:300]}", code="spark")

@@ -1,20 +1,22 @@
-"""What goes in: files named by path, folder or pattern, told apart by their first bytes.
+"""What goes in: topics, and files by path, folder or pattern, told apart by their first bytes.
 
     JSON Lines (captures or plain envelopes), also gzip, bzip2 or zstd · Parquet captures · journals
+    kafka://host:port/topic[,topic]
 
 In a folder every file counts, except those whose name begins with `.` or `_`. A file is taken as
 long as it is at that moment: what is written behind that place comes with the next run. `key` names
-a file and its state, so that an unchanged file is not read twice.
+a file and its state, so that an unchanged file is not read twice. A *log* only grows: what was read
+of it stays as it is, so its key is the range that was read.
 """
 
 from __future__ import annotations
 
 import glob
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.pipeline.arrow import pa, pq
@@ -22,7 +24,7 @@ from tallystick.pipeline.arrow import pa, pq
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Source", "Split", "find_sources", "split"]
+__all__ = ["Access", "Source", "Split", "find_sources", "list_files", "look", "split"]
 
 _MAGIC: Final = (
     (b"PAR1", "parquet"),
@@ -32,26 +34,52 @@ _MAGIC: Final = (
 )
 _HEAD: Final = 1 << 16
 _SHARE: Final = 64 << 20
+_RECORD: Final = 512
+"""About how many bytes a record of Kafka has."""
+Access = tuple[tuple[str, Any], ...]
+"""How to get at a source: settings of its client, with their secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One input file in one state."""
+    """One input file in one state, or a range of a log: `changed` is None then.
+
+    `start` and `size` count bytes, and records of Kafka. `access` is never written down.
+    `copy` is the part of older rules that has its bytes.
+    """
 
     path: str
     form: str
     size: int
-    changed: int
+    changed: int | None
+    start: int = 0
+    access: Access = field(default=(), repr=False, compare=False)
+    copy: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
         """Name the file and its state."""
-        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:24]
+        return sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def stop(self) -> int:
+        """Give the position behind the last."""
+        return self.start + self.size
+
+    @property
+    def weight(self) -> int:
+        """Give about how many bytes it has."""
+        return self.size * _RECORD if self.form == "kafka" else self.size
+
+    def as_json(self) -> dict[str, Any]:
+        """Give what names it, without secrets."""
+        names = ("path", "form", "start", "size", "changed")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a source that one task reads: bytes of JSON Lines, row groups of Parquet."""
+    """A part of a source that one task reads: bytes of JSON Lines, row groups, offsets."""
 
     source: Source
     number: int
@@ -61,14 +89,22 @@ class Split:
     @property
     def size(self) -> int:
         """Give about how many bytes it has."""
-        return self.stop - self.start if self.source.form == "lines" else self.source.size
+        if self.source.form == "parquet" or self.source.copy:
+            return self.source.weight
+        share = (self.stop - self.start) / max(self.source.size, 1)
+        return round(self.source.weight * share)
 
 
 def find_sources(inputs: Sequence[str]) -> tuple[Source, ...]:
-    """Find every input file, or say which name leads nowhere."""
+    """Find every input, or say which name leads nowhere."""
     found: dict[str, Source] = {}
     for name in inputs:
-        paths = _expand(name)
+        if "://" in name:
+            from tallystick.pipeline.kafka import find_partitions  # noqa: PLC0415 - when used
+
+            found |= {one.path: one for one in find_partitions(name)}
+            continue
+        paths = list_files(name)
         if not paths:
             raise UsageError(
                 f"{name}: there is nothing to read",
@@ -76,11 +112,12 @@ def find_sources(inputs: Sequence[str]) -> tuple[Source, ...]:
                 hint="name files, a folder with files in it, or a quoted pattern",
             )
         for path in paths:
-            found.setdefault(str(path), _look(path))
+            found.setdefault(str(path), look(path))
     return tuple(found[path] for path in sorted(found))
 
 
-def _expand(name: str) -> list[Path]:
+def list_files(name: str) -> list[Path]:
+    """Give the files that a name means: itself, those in it, or those that fit."""
     path = Path(name)
     if path.is_dir():
         return [
@@ -97,7 +134,8 @@ def _expand(name: str) -> list[Path]:
     raise Unavailable(f"{name}: there is no such file or folder", code="input.missing")
 
 
-def _look(path: Path) -> Source:
+def look(path: Path) -> Source:
+    """Tell what a file is, and in which state."""
     try:
         state = path.stat()
         with path.open("rb") as file:
@@ -121,10 +159,14 @@ def _is_journal(head: bytes) -> bool:
 
 def split(source: Source, share: int = _SHARE) -> tuple[Split, ...]:
     """Cut a source into parts of about `share` bytes; what cannot be cut is one part."""
-    if source.form == "lines":
-        starts = range(0, max(source.size, 1), share)
+    if source.copy:
+        files = len(list(Path(source.copy).glob("messages-*.parquet")))
+        return tuple(Split(source, number, number, number + 1) for number in range(max(files, 1)))
+    if source.form in ("lines", "kafka"):
+        step = max(1, share * source.size // max(source.weight, 1))
+        starts = range(source.start, max(source.stop, source.start + 1), step)
         return tuple(
-            Split(source, number, start, min(start + share, source.size))
+            Split(source, number, start, min(start + step, source.stop))
             for number, start in enumerate(starts)
         )
     if source.form == "parquet":

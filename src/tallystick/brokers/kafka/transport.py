@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick.brokers.kafka.binding import BINDING
 from tallystick.brokers.kafka.progress import Partition
 from tallystick.brokers.kafka.record import read_frame
-from tallystick.brokers.tls import TLS_OPTIONS, find_fault, read_tls
+from tallystick.brokers.kafka.settings import ACCESS, read_settings
+from tallystick.brokers.tls import find_fault
 from tallystick.core.delay import DEFAULT_RETRY_TIERS_MS
 from tallystick.core.errors import UsageError
 from tallystick.core.frame import Frame
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
 __all__ = ["KafkaTransport", "connect"]
 
 _OPTIONS: Final = (
-    "group", "tiers", "reinject", "partitions", "replication", "group_protocol", "bootstrap",
-    "tls", "mechanism", "timeout", "reinject_group", *TLS_OPTIONS,
+    "group", "tiers", "reinject", "partitions", "replication", "group_protocol", "reinject_group",
+    *ACCESS,
 )  # fmt: skip
 _PAUSE: Final = 1.0
 _JOINING: Final = 10.0
@@ -308,24 +309,7 @@ def connect(address: Address) -> Callable[[], KafkaTransport]:
         from tallystick.brokers.kafka.cluster import Cluster  # noqa: PLC0415
     except ImportError as error:
         raise missing_client("kafka", error) from error
-    servers = address.options.get("bootstrap") or f"{address.host}:{address.port or 9092}"
-    settings: dict[str, Any] = {"bootstrap.servers": servers}
-    secure = is_on(address, "tls", default=address.scheme == "kafka+ssl")
-    tls = read_tls(address, secure=secure, instead="kafka+ssl://")
-    if tls is not None:
-        settings |= {
-            "security.protocol": "SSL",
-            "enable.ssl.certificate.verification": tls.verify,
-            "ssl.endpoint.identification.algorithm": "https" if tls.verify else "none",
-            **({"ssl.ca.location": tls.ca} if tls.ca else {}),
-        }
-    if address.user:
-        settings |= {
-            "security.protocol": "SASL_SSL" if tls else "SASL_PLAINTEXT",
-            "sasl.mechanism": address.options.get("mechanism", "PLAIN"),
-            "sasl.username": address.user,
-            "sasl.password": address.password,
-        }
+    settings, tls = read_settings(address)
     reinject_group = address.options.get("reinject_group") or name(
         BINDING.names, "reinject_group", ""
     )

@@ -1,0 +1,123 @@
+"""`tally pipeline stream`: the tables of logs that grow, and `clean`: old runs taken away.
+
+    tally pipeline stream --input kafka://host:9092/orders --registry registry.json --out lake
+    tally pipeline stream --input captures/ --registry registry.json --out lake --available-now
+
+`stream` reads topics and folders as they grow, until a signal; with `--available-now` it reads what
+is there and ends. It may be killed at any time: the next start goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from threading import Event
+from typing import Any, Final
+
+from tallystick.core.errors import UsageError
+
+__all__ = ["add_keep", "parse_conf", "register_stream"]
+
+_TRIGGER: Final = re.compile(r"(\d+)\s*(ms|s|m|h)")
+_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_SMALL: Final = 64 << 20
+
+
+def register_stream(verbs: Any) -> None:
+    """Add the verbs."""
+    stream = verbs.add_parser(
+        "stream",
+        help="read topics and folders as they grow, and keep every table up to date",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    stream.add_argument("--input", action="append", required=True, metavar="INPUT",
+                        help="kafka://host:port/topic[,topic], a folder, a file or a quoted "
+                             "pattern; may be given again")  # fmt: skip
+    stream.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
+    stream.add_argument("--out", type=Path, required=True, metavar="LAKE", help="where tables go")
+    stream.add_argument("--master", default="", help="any Spark master (default: this machine)")
+    stream.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    when = stream.add_mutually_exclusive_group()
+    when.add_argument("--trigger", default="10s", metavar="TIME", help="how often to look (10s)")
+    when.add_argument("--available-now", action="store_true", help="read what is there, and end")
+    stream.add_argument("--json", action="store_true", help="one object for each publication")
+    add_keep(stream)
+    stream.set_defaults(run=_stream)
+    clean = verbs.add_parser("clean", help="take old runs away, and what only they were made from")
+    clean.add_argument("--lake", type=Path, required=True)
+    clean.add_argument("--json", action="store_true")
+    add_keep(clean)
+    clean.set_defaults(run=_clean)
+
+
+def add_keep(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says how many runs stay."""
+    parser.add_argument("--keep", type=_count, default=3, metavar="N",
+                        help="how many runs stay in the lake (3)")  # fmt: skip
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _clean(args: argparse.Namespace) -> int:
+    from tallystick.pipeline.clean import clean  # noqa: PLC0415
+    from tallystick.pipeline.lake import open_lake, read_manifest  # noqa: PLC0415
+
+    read_manifest(args.lake)
+    with open_lake(args.lake) as lake:
+        gone = clean(lake, args.keep, unfinished=True)
+    if args.json:
+        print(json.dumps({"runs": gone.runs, "parts": gone.parts}))
+    else:
+        print(f"{gone.runs} runs and {gone.parts} parts taken away")
+    return 0
+
+
+def _stream(args: argparse.Namespace) -> int:
+    from tallystick.pipeline.session import LOCAL, open_session  # noqa: PLC0415
+    from tallystick.pipeline.stream import make_stream, stream  # noqa: PLC0415
+    from tallystick.runtime.shutdown import Signals  # noqa: PLC0415
+
+    every = "" if args.available_now else parse_trigger(args.trigger)
+    conf = dict(parse_conf(one) for one in args.conf)
+    task = make_stream(args.input, args.registry, args.out)
+    small = args.available_now and task.weight < _SMALL
+    stopping = Event()
+
+    def tell(manifest: dict[str, Any]) -> None:
+        if args.json:
+            print(json.dumps({"folder": manifest["folder"], "figures": manifest["figures"]}))
+        else:
+            figures = manifest["figures"]
+            print(f"{figures['messages']} messages, {figures['refused']} refused: "
+                  f"tables in {manifest['folder']}", flush=True)  # fmt: skip
+
+    with (
+        open_session(args.master or LOCAL, conf, small=small) as session,
+        Signals(stopping, enabled=True),
+    ):
+        stream(task, session, every=every, stopping=stopping, tell=tell, keep=args.keep)
+    return 0
+
+
+def parse_trigger(text: str) -> str:
+    """Give a time such as `10s` in the words of Spark."""
+    found = _TRIGGER.fullmatch(text.strip())
+    if not found:
+        raise UsageError(f"--trigger {text!r} is no time", code="trigger", hint="10s, 500ms, 1m")
+    return f"{found[1]} {_UNITS[found[2]]}"
+
+
+def parse_conf(text: str) -> tuple[str, str]:
+    """Give the name and the value of a setting of Spark."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"--conf {text!r} is not KEY=VALUE", code="conf")
+    return name, value

@@ -1,0 +1,99 @@
+"""Old runs taken away, so that a lake does not grow for ever: the last few stay.
+
+A part goes when no run that stays has it. Ranges of logs stay as long as their rules are in use, or
+no other rules have judged them: they are the memory of how far a log was read, and may be the only
+copy of what a broker has long removed. When rules go, the checkpoints of their streams go first: a
+stream without one goes on behind its parts, a checkpoint without its parts would leave them out.
+Killed anywhere in between, nothing that stays is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.pipeline.lake import MANIFEST, Lake, read_manifest
+from tallystick.pipeline.parts import MARK, read_part
+from tallystick.pipeline.ranges import find_new, read_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tallystick.pipeline.sources import Source
+
+__all__ = ["KEEP", "Cleaned", "clean"]
+
+KEEP: Final = 3
+"""How many runs stay: whoever reads the tables of one has time until the third after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """How many runs and parts were taken away."""
+
+    runs: int
+    parts: int
+
+
+def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
+    """Take away all but the last runs; unfinished parts too, where nobody is reading."""
+    runs = _list_runs(lake.root)
+    kept = runs[:keep]
+    for folder, _ in runs[keep:]:
+        hidden = folder.with_name(f".{folder.name}")  # what starts with a dot is nobody's
+        folder.rename(hidden)
+        shutil.rmtree(hidden)
+    used = {
+        (manifest["registry"]["rules"], one["key"])
+        for _, manifest in kept
+        for one in manifest["inputs"]
+    }
+    rules_kept = {manifest["registry"]["rules"] for _, manifest in kept}
+    judged = {rules: read_parts(lake.part(rules, "")) for rules in sorted(rules_kept)}
+    parts = 0
+    for rules in sorted((lake.root / "parts").glob("*")):
+        in_use = rules.name in rules_kept
+        if not in_use:
+            shutil.rmtree(lake.root / "streams" / rules.name, ignore_errors=True)
+        for part in list(rules.iterdir()):
+            told = read_part(part)
+            if told is None:
+                may_go = unfinished
+            elif told.source.changed is None:
+                log = told.source
+                may_go = (
+                    log not in judged[rules.name][log.path]  # it was joined into a larger one
+                    if in_use
+                    else _is_judged(judged.values(), log)
+                )
+            else:
+                may_go = (rules.name, part.name) not in used
+            if may_go:
+                (part / MARK).unlink(missing_ok=True)
+                shutil.rmtree(part)
+                parts += 1
+        if not any(rules.iterdir()):
+            rules.rmdir()
+    return Cleaned(len(runs) - len(kept), parts)
+
+
+def _list_runs(root: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Give the runs, the current one first and then the newest."""
+    current = root / read_manifest(root)["folder"]
+
+    def runs() -> Iterator[tuple[bool, int, Path]]:
+        for place in (root / "runs").glob(f"[!.]*/{MANIFEST}"):
+            yield place.parent == current, place.stat().st_mtime_ns, place.parent
+
+    return [
+        (folder, json.loads((folder / MANIFEST).read_bytes()))
+        for _, _, folder in sorted(runs(), reverse=True)
+    ]
+
+
+def _is_judged(judged: Iterable[Mapping[str, Sequence[Source]]], log: Source) -> bool:
+    """Tell whether rules that are in use have all of a range."""
+    return any(log.path in parts and not find_new(parts[log.path], log) for parts in judged)

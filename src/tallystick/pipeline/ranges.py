@@ -1,0 +1,74 @@
+"""What a lake has of a log, and what is new: nothing is read twice and nothing is left out.
+
+A part of a log is a range of positions. The parts that stand in the lake are the only memory of how
+far a log was read, so whoever reads it next, in a run or a stream, goes on behind them. A log that
+is shorter than what was read of it is another log under the same name, and is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tallystick.core.errors import Unavailable
+from tallystick.pipeline.parts import MARK, read_part
+from tallystick.pipeline.sources import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+__all__ = ["check_grown", "find_new", "is_log", "read_parts"]
+
+_GROWING: Final = ("lines", "kafka")
+
+
+def is_log(source: Source) -> bool:
+    """Tell a range of a log from a file in one state."""
+    return source.changed is None
+
+
+def read_parts(folder: Path) -> dict[str, list[Source]]:
+    """Give the finished parts of logs in a folder of parts, by path, in order."""
+    found: dict[str, list[Source]] = {}
+    for place in folder.glob(f"*/{MARK}"):
+        part = read_part(place.parent)
+        if part is not None and part.source.changed is None:
+            found.setdefault(part.source.path, []).append(part.source)
+    return {path: _drop_inner(parts) for path, parts in found.items()}
+
+
+def _drop_inner(parts: list[Source]) -> list[Source]:
+    """Give parts in order, without those that lie within another."""
+    kept: list[Source] = []
+    for one in sorted(parts, key=lambda one: (one.start, -one.stop)):
+        if not kept or one.stop > kept[-1].stop:
+            kept.append(one)
+    return kept
+
+
+def check_grown(known: Sequence[Source], log: Source) -> None:
+    """Refuse a log that is shorter than what was read of it, or a whole file that has changed."""
+    read = known[-1].stop if known else 0
+    if log.stop < read or (read and log.form not in _GROWING and log.stop != read):
+        raise Unavailable(
+            f"{log.path} ends at {log.stop}, and was read up to {read} before",
+            code="input.rewound",
+            hint="it was replaced; give it another name, or another --out",
+        )
+
+
+def find_new(known: Sequence[Source], log: Source) -> list[Source]:
+    """Give the ranges of a log that no known part has; `known` is in order."""
+    start = min(log.start, known[-1].stop) if known else log.start
+    return list(_missing(known, replace(log, start=start, size=log.stop - start)))
+
+
+def _missing(known: Sequence[Source], log: Source) -> Iterator[Source]:
+    at = log.start
+    for one in known:
+        if at < one.start:
+            yield replace(log, start=at, size=min(one.start, log.stop) - at)
+        at = max(at, one.stop)
+    if at < log.stop:
+        yield replace(log, start=at, size=log.stop - at)

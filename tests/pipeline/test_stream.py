@@ -1,0 +1,147 @@
+"""Streams of topics and folders: killed anywhere, nothing is lost and nothing is doubled."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tallystick.cli import main
+from tallystick.core.errors import TallystickError
+from tallystick.pipeline.lake import read_manifest
+from tallystick.pipeline.logs import Logs, find_logs
+from tallystick.pipeline.stream import make_stream, stream
+from tests.pipeline.held import held_environment, read_tables, running, wait_held
+from tests.pipeline.test_kafka import bodies, kafka, produce, topic
+from tests.pipeline.test_reading import lines_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["kafka", "topic"]
+
+
+def reader(*inputs: Path) -> Any:
+    return Logs({"url": json.dumps([str(one) for one in inputs])}).streamReader(schema=None)
+
+
+def test_a_line_counts_when_its_end_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    first, second = lines_of()[:2]
+    for written, size in (
+        (b"", None),
+        (first[:40], None),
+        (first, None),
+        (first + b"\n", len(first) + 1),
+        (first + b"\n" + second, len(first) + 1),
+        (first + b"\n" + second + b"\n", len(first) + len(second) + 2),
+    ):
+        path.write_bytes(written)
+        assert [one.size for one in find_logs([str(tmp_path)])] == ([size] if size else [])
+    path.write_bytes(first + b"\n" + b"x" * 300_000)
+    assert [one.size for one in find_logs([str(tmp_path)])] == [len(first) + 1]
+
+
+def test_a_file_of_another_form_is_read_once_it_is_whole(tmp_path: Path) -> None:
+    head = b'{"kind":"head","format":1,"run":"r"}\n'
+    (tmp_path / "a.jsonl.part").write_bytes(lines_of()[0] + b"\n")
+    for name, begun, whole in (
+        ("a.parquet", b"PAR1....", b"PAR1....PAR1"),
+        ("a.journal", head, head + b'{"kind": "foot"}\n'),
+    ):
+        path = tmp_path / name
+        path.write_bytes(begun)
+        ends = [one.stop for one in find_logs([str(tmp_path)])]
+        if name == "a.journal":
+            assert not ends
+        path.write_bytes(whole)
+        assert [one.stop for one in find_logs([str(tmp_path)])] == [len(whole)]
+        path.unlink()
+
+
+def test_offsets_are_the_ends_of_logs(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"{}\n")
+    look = reader(tmp_path)
+    first = look.latestOffset(look.initialOffset(), None)
+    assert look.latestOffset(first, None) == first
+    (tmp_path / "a").write_bytes(b"{}\n{}\n{")
+    (tmp_path / "b").write_bytes(b"{}\n")
+    second = look.latestOffset(first, None)
+    (partition,) = look.partitions(first, second)
+    assert list(look.read(partition)) == [
+        (str(tmp_path / "a"), "lines", 3, 6),
+        (str(tmp_path / "b"), "lines", 0, 3),
+    ]
+    assert look.partitions(second, second) == []
+    (tmp_path / "b").unlink()
+    assert look.latestOffset(second, None) == second
+    (tmp_path / "a").write_bytes(b"{}\n")
+    with pytest.raises(TallystickError) as told:
+        look.latestOffset(second, None)
+    assert told.value.code == "input.rewound"
+
+
+def test_what_comes_after_the_start_is_for_the_next_time(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"{}\n")
+    look = reader(tmp_path)
+    look.prepareForTriggerAvailableNow()
+    (tmp_path / "a").write_bytes(b"{}\n{}\n")
+    assert look.latestOffset({}, None)[str(tmp_path / "a")]["stop"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--trigger", "soon"], "is no time"),
+        (["--input", "nobody"], "no such file"),
+        (["--conf", "x"], "not KEY=VALUE"),
+    ],
+)
+def test_what_is_wrong_with_a_stream_is_one_clear_line(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    registry: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = ["--registry", str(registry), "--out", str(tmp_path / "lake"), "--input", str(tmp_path)]
+    assert main(["pipeline", "stream", *out, *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_killed_stream_goes_on_as_if_nothing_had_been(
+    spark: SparkSession, registry: Path, kafka: str, topic: str, tmp_path: Path
+) -> None:
+    """Kill it between two parts of its first batch; then let it end, and compare."""
+    records, lines = bodies(200), lines_of(100)
+    folder, lake = tmp_path / "in", tmp_path / "lake"
+    folder.mkdir()
+    log = folder / "a.jsonl"
+    log.write_bytes(b"\n".join(lines[:50]) + b"\n" + lines[50][:30])
+    produce(kafka, topic, records[:150])
+    inputs = [f"{kafka}/{topic}", str(folder)]
+    flag = tmp_path / "held"
+    command = ["pipeline", "stream", "--registry", str(registry), "--out", str(lake),
+               "--available-now", "--input", inputs[0], "--input", inputs[1]]  # fmt: skip
+    with running(command, held_environment("os.rename", "*/part.json", 3, flag)) as process:
+        wait_held(process, flag)
+    parts = list(lake.glob("parts/*/*/part.json"))
+    assert len(parts) == 2
+    assert not (lake / "manifest.json").exists()
+    log.write_bytes(b"\n".join(lines) + b"\n")
+    produce(kafka, topic, records[150:], 150)
+    stream(make_stream(inputs, registry, lake), spark)
+    assert set(parts) < set(lake.glob("parts/*/*/part.json"))
+    undisturbed = tmp_path / "undisturbed"
+    stream(make_stream(inputs, registry, undisturbed), spark)
+    wanted, found = read_tables(undisturbed), read_tables(lake)
+    assert len(wanted["messages"]) == len(records) + len(lines)
+    for name in wanted:
+        assert found[name] == wanted[name], name
+    before = read_manifest(lake)
+    shutil.rmtree(lake / "streams")
+    stream(make_stream(inputs, registry, lake), spark)
+    assert read_manifest(lake) == before
