@@ -58,6 +58,8 @@ class Plan:
     fresh: tuple[Source, ...]
     lake: Path
     is_current: bool
+    given: tuple[str, ...] = ()
+    """The names the inputs were found by."""
 
 
 @dataclass(slots=True)
@@ -89,7 +91,8 @@ def make_plan(inputs: Sequence[str], registry: Path, lake: Path) -> Plan:
     there = Lake(lake)
     fresh = tuple(one for one in sources if not (there.part(rules, one.key) / "part.json").exists())
     current = (lake / "manifest.json").exists() and read_manifest(lake)["key"] == key
-    return Plan(key, rules, catalog, sources, fresh, lake, current)
+    given = tuple(str(Path(one).absolute()) for one in inputs)
+    return Plan(key, rules, catalog, sources, fresh, lake, current, given)
 
 
 def run(
@@ -267,6 +270,7 @@ def _manifest(
         "key": plan.key,
         "format": FORMAT,
         "started": state.started,
+        "given": list(plan.given),
         "registry": {"manifest": plan.catalog.manifest, "rules": plan.rules},
         "versions": {
             "tallystick": __version__, "pyspark": pyspark.__version__, "pyarrow": pa.__version__,
