@@ -19,8 +19,9 @@ from tallystick.report.units import UNKNOWN, count, duration
 __all__ = ["Flow", "draw_map", "join_flows"]
 
 _WIDE, _HIGH = 232, 46
-_ACROSS, _DOWN = 376, 84
+_ACROSS, _DOWN = 392, 76
 _EDGE: Final = 40
+_TOP: Final = 44
 _LETTERS: Final = 30
 
 
@@ -74,11 +75,11 @@ def draw_map(flows: Sequence[Flow]) -> Markup:
     layout = arrange([(str(cause), effect) for cause, effect in arrows])
     starts = {flow.effect: flow for flow in flows if flow.cause is None}
     layers = max(layer for layer, _ in layout.places.values()) + 1
-    rows = max(row for _, row in layout.places.values())
+    rows = max(row for route in layout.routes for _, row in route.places)
     bent = any(route.back for route in layout.routes)
     size = (
         2 * _EDGE + _ACROSS * (layers - 1) + _WIDE,
-        round(60 + _DOWN * rows + _HIGH + 64 * bent),
+        round(_TOP + _DOWN * rows + _HIGH + 20 + 44 * bent),
     )
     return tag(
         "svg",
@@ -95,7 +96,7 @@ def draw_map(flows: Sequence[Flow]) -> Markup:
 
 def _corner(place: tuple[int, float]) -> tuple[float, float]:
     layer, row = place
-    return _EDGE + _ACROSS * layer, 30 + _DOWN * row
+    return _EDGE + _ACROSS * layer, _TOP + _DOWN * row
 
 
 def _box(name: str, layout: Layout, flows: Sequence[Flow], start: Flow | None) -> Markup:
@@ -134,10 +135,8 @@ def _arrow(route: Route, flow: Flow) -> Markup:
         tag("title", told),
         tag("path", class_="arrow back" if route.back else "arrow", d=path, stroke_width=wide,
             marker_end="url(#head)"),
-        tag("text", f"{count(flow.messages)} · {flow.rate}", class_="scale on-line", x=x, y=y - 7,
-            text_anchor="middle"),
-        tag("text", f"after {flow.delay}", class_="scale on-line", x=x, y=y + 16,
-            text_anchor="middle"),
+        tag("text", f"{count(flow.messages)} · {flow.rate} · {flow.delay}", class_="scale on-line",
+            x=x, y=y + 4, text_anchor="middle"),
         class_="mark flow", data_cause=flow.cause, data_effect=flow.effect,
         data_value=flow.messages, data_delay=min(flow.delays, default=None),
     )  # fmt: skip
@@ -149,7 +148,7 @@ def _bend(route: Route) -> tuple[str, tuple[float, float]]:
     end_x, end_y = _corner(route.places[-1])
     if route.cause == route.effect:
         top = x + _WIDE - 30
-        return f"M{top - 40},{y} c0,-30 50,-30 50,-1", (top - 15, y - 18)
+        return f"M{top - 40},{y} c0,-30 50,-30 50,-1", (top - 15, y - 27)
     if route.back:
         low = max(y, end_y) + _HIGH + 40
         from_x, to_x = x + _WIDE * 0.4, end_x + _WIDE * 0.6

@@ -57,8 +57,9 @@ def figure(text: str) -> Markup:
 
 
 def code(text: object) -> Markup:
-    """Give a name of the traffic."""
-    return tag("code", "(none)" if text is None else text)
+    """Give a name of the traffic; a narrow column breaks it behind a colon."""
+    first, *rest = ("(none)" if text is None else str(text)).split(":")
+    return tag("code", first, *(part for one in rest for part in (":", Markup("<wbr>"), one)))
 
 
 def way(name: object, where: str) -> Markup:

@@ -75,7 +75,7 @@ _TILES: Final = (
     ("lost", "lost", "deliveries", "bad"),
     ("duplicated", "duplicated", "deliveries", "warn"),
     ("altered", "altered", "deliveries", "bad"),
-    ("exposed", "unmarked personal fields", "exposure", "bad"),
+    ("exposed", "exposed fields", "exposure", "bad"),
     ("drifting", "drifting", "drift", "warn"),
     ("unregistered", "not registered", "coverage", "warn"),
 )
@@ -104,7 +104,9 @@ def _acceptance(digest: Mapping[str, Any]) -> list[Markup]:
             for at, bucket in enumerate(held["buckets"])
         ]
         listed = table("Records over time", ("from, UTC", *ACCEPTANCE.values()), rows)
-        parts += [draw_acceptance(held), details("As a table", listed)]
+        ends = f"{rows[0][0]} to {rows[-1][0]} UTC, in steps of {duration(held['width'])}"
+        told = tag("p", ends, class_="soft")
+        parts += [draw_acceptance(held), told, details("As a table", listed)]
     if any(untimed.values()):
         told = ", ".join(f"{count(n)} {ACCEPTANCE[name]}" for name, n in untimed.items() if n)
         parts.append(tag("p", f"Without a time, so not in the picture: {told}.", class_="soft"))

@@ -98,10 +98,11 @@ def _panel(
     half = "" if most % 2 else count(most // 2)
     names = {0.0: "", 0.5: half, 1.0: f"{count(most)} {what}"}
     marks: list[Markup] = []
+    scale: list[Markup] = []
     for share, told in names.items():
         y = top + tall * (1 - share)
         marks.append(tag("line", class_="grid", x1=0, x2="100%", y1=y, y2=y))
-        marks.append(tag("text", told, class_="scale", x=0, y=y - 3))
+        scale.append(tag("text", told, class_="scale on-line", x=0, y=y - 3))
     for at, one in enumerate(buckets):
         bottom = float(top + tall)
         for series, value in one.items():
@@ -115,7 +116,7 @@ def _panel(
                     width=_percent(0.84, len(buckets)), height=high, data_panel=name, data_at=at,
                     data_series=series, data_value=value)
             )  # fmt: skip
-    return tag("g", *marks)
+    return tag("g", *marks, *scale)
 
 
 def _dates(times: Sequence[str], y: int) -> list[Markup]:
@@ -124,7 +125,7 @@ def _dates(times: Sequence[str], y: int) -> list[Markup]:
     for share in _TICKS:
         text = times[round((len(times) - 1) * share / 100)]
         anchor = {0: "start", 100: "end"}.get(share, "middle")
-        shown = text if share == 0 else text[11:] or text
+        shown = text[11:] or text
         made.append(tag("text", shown, class_="scale minor" if share % 50 else "scale",
                         x=f"{share}%", y=y, text_anchor=anchor))  # fmt: skip
     return made
