@@ -242,18 +242,5 @@ def test_names_of_strangers_are_text_everywhere(odd: dict[str, Any]) -> None:
     assert any("in<b>.jsonl" in row[0] for row in odd["tables"]["Inputs"])
 
 
-def test_a_lake_of_nothing_says_so(spark: SparkSession, registry: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_bytes(b"")
-    lake = tmp_path / "lake"
-    run.run(run.make_plan([str(tmp_path / "empty.jsonl")], registry, lake), session=spark)
-    assert main(["pipeline", "page", "--lake", str(lake)]) == 0
-    seen = browse(lake / "page.html", HERE / "check.mjs", tmp_path)
-    assert seen["errors"] == []
-    assert "No message was captured" in seen["headline"]
-    assert len(seen["nothing"]) == 8
-    assert {row[1] for row in seen["tables"]["Rows"]} >= {"0"}
-    assert sum(int(one["value"]) for one in seen["tiles"]) == 0
-
-
 def test_a_fault_that_the_page_names_is_a_figure_of_the_run(world: World) -> None:
     assert set(FAULTS) <= set(digest_lake(world.lake)["run"]["figures"])
