@@ -20,7 +20,7 @@ SECOND = 1_000_000_000
 
 def write_lake(root: Path, **given: list[dict[str, Any]]) -> Path:
     """Write a lake with these rows; columns that are not given are null."""
-    tables = {}
+    tables: dict[str, dict[str, Any]] = {}
     for name, table in TABLES.items():
         rows = given.get(name, [])
         files = []

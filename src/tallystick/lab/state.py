@@ -129,9 +129,11 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One case has its verdict."""
+    """One case has its verdict; with it go the reports of its parts, as far as they came."""
 
     verdict: Verdict
+    instance: Instance
+    reports: Mapping[int, Control] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

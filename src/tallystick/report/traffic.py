@@ -105,8 +105,11 @@ def _acceptance(digest: Mapping[str, Any]) -> list[Markup]:
         ]
         listed = table("Records over time", ("from, UTC", *ACCEPTANCE.values()), rows)
         ends = f"{rows[0][0]} to {rows[-1][0]} UTC, in steps of {duration(held['width'])}"
-        told = tag("p", ends, class_="soft")
-        parts += [draw_acceptance(held), told, details("As a table", listed)]
+        parts += [
+            draw_acceptance(held),
+            tag("p", ends, class_="soft"),
+            details("As a table", listed),
+        ]
     if any(untimed.values()):
         told = ", ".join(f"{count(n)} {ACCEPTANCE[name]}" for name, n in untimed.items() if n)
         parts.append(tag("p", f"Without a time, so not in the picture: {told}.", class_="soft"))
