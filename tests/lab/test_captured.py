@@ -46,6 +46,7 @@ def test_what_was_put_back_counts_when_it_comes_again() -> None:
     kept = [one.frame.body for one in found if one.direction == "received"]
     assert kept == [bodies[1], bodies[2], bodies[0]]
     assert {one.node for one in found if one.direction == "sent"} == {"one"}
+    assert {one.queue for one in found} == {"Envelope/one/two"}
     assert found[-1].frame.sections["headers"] == {"x-attempts": 0}
 
 

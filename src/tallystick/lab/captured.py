@@ -2,8 +2,9 @@
 
 Only envelope circuits tell whole messages. Sent is what a sender was given and says it sent, under
 the binding's projection; received is what a receiver kept (a delivery that it put back comes
-again). A report has the time before its first and after its last message: a capture has the middle
-between them, and half of the span as the error.
+again). The queue is named by its case, since its own name is new in every run. A report has the time
+before its first and after its last message: a capture has the middle between them, and half of the
+span as the error.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def capture_case(broker: str, instance: Instance, reports: Mapping[int, Control]
     sent = [bodies[number] for runs in told["sent"] for number in read_runs(runs)]
     frames = [project(BINDING, decode(body)) for body in sent]
     kept = [_frame(one) for one in heard["echo"][receiver.body["requeue_first"] :]]
-    queue = instance.queues[0].name
+    queue = instance.name.partition("/")[2]
     found = []
     for direction, node, window, seen in (
         ("sent", sender.client, (told["started_ns"], told["ended_ns"]), frames),

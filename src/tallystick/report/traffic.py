@@ -153,7 +153,8 @@ def _deliveries(digest: Mapping[str, Any]) -> list[Markup]:
         faults = {name: row[name] for name in FAULTS}
         ends = f"{names(row['senders']) or 'nobody'} → {names(row['receivers']) or 'nobody'}"
         name = way(row["queue"], f"{ends}, {row['broker'] or 'no broker named'}")
-        drawn = stack(str(row["queue"]), faults, max(most, 1))
+        none = tag("span", "none", class_="soft")
+        drawn = stack(str(row["queue"]), faults, most) if any(faults.values()) else none
         rows.append((name, drawn, row["delivered"], *faults.values(), row["unobserved"]))
     head = ("queue, sender → receiver", "faults", "delivered", *FAULTS, "unobserved")
     note = "A message can have more than one fault. Unobserved: nobody captured the other side."
