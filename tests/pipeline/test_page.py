@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,11 +113,25 @@ def test_acceptance_over_time_is_that_of_the_planted_records(world: World) -> No
     assert sum(int(cell.replace(",", "")) for row in told for cell in row[1:]) == len(world.records)
 
 
-def test_columns_are_as_high_as_their_counts(world: World) -> None:
+def test_columns_are_as_high_as_their_counts_and_stand_on_each_other(world: World) -> None:
     for panel in ("all", "rest"):
         marks = [one for one in world.seen["acceptance"] if one["panel"] == panel]
         scales = {round(one["height"] / int(one["value"]), 2) for one in marks}
         assert max(scales) - min(scales) <= 0.02
+        columns = defaultdict(list)
+        for one in marks:
+            columns[int(one["at"])].append(one)
+        ground = max(one["top"] + one["height"] for one in marks)
+        for held in columns.values():
+            bottom = ground
+            for one in held:
+                assert one["top"] + one["height"] == pytest.approx(bottom, abs=0.1)
+                bottom = one["top"]
+        (first, *_), (last, *_) = columns[min(columns)], columns[max(columns)]
+        step = (last["left"] - first["left"]) / (max(columns) - min(columns))
+        for at, (one, *_) in columns.items():
+            place = first["left"] + step * (at - min(columns))
+            assert one["left"] == pytest.approx(place, abs=0.5)
 
 
 def test_refusals_and_broken_rules_are_those_that_were_planted(world: World) -> None:
@@ -148,15 +163,18 @@ def test_loss_and_duplication_stand_at_their_queues(world: World) -> None:
             faults = planted[WAYS[way_of(number)[1]].queue]
             faults[name] = faults.get(name, 0) + 1
     drawn = {
-        queue: {name: value for name, (value, _) in marks.items()}
+        queue: {one["series"]: one["value"] for one in marks}
         for queue, marks in world.seen["faults"]
     }
     assert drawn == planted
     for name, held in numbers.items():
         assert sum(one.get(name, 0) for one in drawn.values()) == len(held), name
-    scales = {round(wide / value, 1) for _, marks in world.seen["faults"]
-              for value, wide in marks.values()}  # fmt: skip
+    every = [one for _, marks in world.seen["faults"] for one in marks]
+    scales = {round((one["right"] - one["left"]) / one["value"], 1) for one in every}
     assert max(scales) - min(scales) <= 0.2
+    for _, marks in world.seen["faults"]:
+        for one, after in pairwise(marks):
+            assert after["left"] == pytest.approx(one["right"], abs=0.1)
     for row in world.seen["tables"]["Deliveries by queue"]:
         way = next(one for one in WAYS if row[0].startswith(one.queue))
         assert f"{way.sender} → {way.receiver}, kafka" in row[0]

@@ -2,9 +2,9 @@
 
 Only envelope circuits tell whole messages. Sent is what a sender was given and says it sent, under
 the binding's projection; received is what a receiver kept (a delivery that it put back comes
-again). The queue is named by its case, since its own name is new in every run. A report has the time
-before its first and after its last message: a capture has the middle between them, and half of the
-span as the error.
+again). The queue is named by its case, since its own name is new in every run. A report has the
+time before its first and after its last message: a capture has the middle between them, and half of
+the span as the error.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 // telephone.
 const marks = (page, selector) => page.locator(selector).evaluateAll((found) => found.map((one) => {
   const box = one.getBoundingClientRect();
-  return { ...one.dataset, width: box.width, height: box.height };
+  return { ...one.dataset, left: box.left, top: box.top, width: box.width, height: box.height };
 }));
 const rows = (page, name) => page.getByRole("table", { name, exact: true }).evaluateAll((tables) => tables.flatMap((one) =>
   [...one.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent))));
@@ -20,7 +20,10 @@ export default async ({ page, axe, picture }) => {
   seen.stages = await marks(page, "#violations table[aria-label^=Refused] .mark");
   seen.rules = await marks(page, "#violations table[aria-label^=Broken] .mark");
   seen.faults = await page.locator("#deliveries tbody tr").evaluateAll((found) => found.map((row) =>
-    [row.querySelector("code").textContent, Object.fromEntries([...row.querySelectorAll(".mark")].map((one) => [one.dataset.series, [Number(one.dataset.value), one.getBoundingClientRect().width]]))]));
+    [row.querySelector("code").textContent, [...row.querySelectorAll(".mark")].map((one) => {
+      const box = one.getBoundingClientRect();
+      return { series: one.dataset.series, value: Number(one.dataset.value), left: box.left, right: box.right };
+    })]));
   seen.latency = await page.locator("#latency tbody tr").evaluateAll((found) => found.map((row) =>
     [row.querySelector("code").textContent, [...row.querySelectorAll(".mark")].map((one) => {
       const [bar] = one.querySelectorAll(".error"), point = one.querySelector("circle").getBoundingClientRect();
