@@ -136,7 +136,7 @@ def _arrow(route: Route, flow: Flow) -> Markup:
         tag("path", class_="arrow back" if route.back else "arrow", d=path, stroke_width=wide,
             marker_end="url(#head)"),
         tag("text", f"{count(flow.messages)} · {flow.rate} · {flow.delay}", class_="scale on-line",
-            x=x, y=y + 4, text_anchor="middle"),
+            x=x, y=y - 8, text_anchor="middle"),
         class_="mark flow", data_cause=flow.cause, data_effect=flow.effect,
         data_value=flow.messages, data_delay=min(flow.delays, default=None),
     )  # fmt: skip

@@ -19,8 +19,8 @@ __all__ = ["bar", "draw_acceptance", "draw_axis", "draw_latency", "latency_span"
 ACCEPTANCE: Final = {
     "valid": "valid",
     "unknown": "accepted, no schema",
-    "violating": "breaks its schema",
-    "refused": "refused before",
+    "violating": "against its schema",
+    "refused": "against the contract",
 }
 """The series of acceptance and how they are called."""
 _BAR: Final = 14
