@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final
@@ -92,13 +93,26 @@ TABLES: Final[Mapping[str, list[Any]]] = {
 
 def envelope_group(settings: Settings) -> Group:
     """Give the envelope cases; the first delivery is put back, so that one is redelivered."""
-
-    def sending(case: str) -> dict[str, Any]:
-        texts = [base64.b64encode(one).decode() for one in make_envelopes(case)]
-        return {"envelopes": texts, "num_messages": len(texts)}
-
+    texts = _texts_of("Envelope")
+    sending = {"envelopes": texts, "num_messages": len(texts)}
     receiving = {"echo": True, "requeue_first": _REQUEUED}
-    return _group(settings, "Envelope", "Envelope", sending, receiving, judge_envelopes)
+    group = _group(settings, "Envelope", "Envelope", sending, receiving, judge_envelopes)
+
+    def make_all(senders: Sequence[str], receivers: Sequence[str]) -> list[Instance]:
+        return [_with_own_envelopes(one) for one in group.make(senders, receivers)]
+
+    return replace(group, make=make_all)
+
+
+def _texts_of(case: str) -> list[str]:
+    return [base64.b64encode(one).decode() for one in make_envelopes(case)]
+
+
+def _with_own_envelopes(instance: Instance) -> Instance:
+    """Give a case envelopes that no other has; the name of its queue is new in every run."""
+    sender, *others = instance.parts
+    body = {**sender.body, "envelopes": _texts_of(instance.queues[0].name)}
+    return replace(instance, parts=(replace(sender, body=body), *others))
 
 
 def field_groups(settings: Settings) -> tuple[Group, ...]:
@@ -106,19 +120,15 @@ def field_groups(settings: Settings) -> tuple[Group, ...]:
     return tuple(
         _group(
             settings, "FieldTable", f"FieldTable/{name}",
-            partial(_send_table, value), {"echo": True}, judge_tables,
+            {"tables": [{"value": value}], "num_messages": 1}, {"echo": True}, judge_tables,
         )
         for name, value in TABLES.items()
     )  # fmt: skip
 
 
-def _send_table(value: list[Any], _case: str) -> dict[str, Any]:
-    return {"tables": [{"value": value}], "num_messages": 1}
-
-
 def _group(
-    settings: Settings, test: str, path: str, sending: Callable[[str], dict[str, Any]],
-    receiving: dict[str, Any], judge: Any,
+    settings: Settings, test: str, path: str, sending: dict[str, Any], receiving: dict[str, Any],
+    judge: Any,
 ) -> Group:  # fmt: skip
     def one(sender: str, receiver: str, number: str) -> Instance:
         name = f"iop.{settings.run}.{path.replace('/', '.')}.{number}"
@@ -127,13 +137,12 @@ def _group(
             "destinations": [{"exchange": _DIRECT, "key": name, "queue": name}],
             "consumers": [{"index": 0, "destination": 0}],
         }
-        given = sending(name)
-        count = int(given["num_messages"])
+        count = int(sending["num_messages"])
         return Instance(
             f"{settings.broker}/{path}/{sender}/{receiver}",
             test,
             (
-                Part(sender, Role.SENDER, {}, {**common, **given}),
+                Part(sender, Role.SENDER, {}, {**common, **sending}),
                 Part(receiver, Role.RECEIVER, {}, {**common, **receiving}, share=count),
             ),
             judge,
@@ -149,7 +158,7 @@ def _group(
             for index, receiver in enumerate(receivers)
         ]
 
-    return Group(test, make_all, {}, {**sending(path), **receiving})
+    return Group(test, make_all, {}, {**sending, **receiving})
 
 
 def _judged(instance: Instance, evidence: Evidence, found: Iterator[Difference]) -> Finding:

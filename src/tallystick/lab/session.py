@@ -29,7 +29,7 @@ from tallystick.core.verdict import Verdict
 from tallystick.lab.captured import capture_case
 from tallystick.lab.instance import Group, Instance
 from tallystick.lab.shell import Place, conduct
-from tallystick.lab.state import Action, Judged, Member, Note, Plan, State
+from tallystick.lab.state import Action, Judged, Live, Member, Note, Plan, State
 from tallystick.suites.known import reason_for
 
 __all__ = ["SUITE", "About", "choose", "run_lab"]
@@ -87,17 +87,18 @@ class _Book:
             record = Record(action.verdict, reason_for(self.known, action.verdict.case))
             self.records.append(record)
             self.write(write_record(record))
-            self.keep(action)
+            if action.live is not None:
+                self.keep(action.live)
             self.advance(action.verdict)
         elif isinstance(action, Note):
             self.notes.append(action.text)
 
-    def keep(self, judged: Judged) -> None:
+    def keep(self, live: Live) -> None:
         """Write the captures of a case; a report that has none to tell is noted."""
         try:
-            found = capture_case(self.about.broker, judged.instance, judged.reports)
+            found = capture_case(self.about.broker, live.instance, live.reports)
         except (LookupError, TypeError, ValueError, AttributeError, Rejected) as error:
-            self.notes.append(f"{judged.instance.name}: not captured: {error!r}")
+            self.notes.append(f"{live.instance.name}: not captured: {error!r}")
             return
         for one in found:
             self.capture(write_capture(one) + b"\n")

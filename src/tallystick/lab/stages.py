@@ -12,9 +12,7 @@ asked until their sum is right. What a client says out of turn is of no account.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 from tallystick.core.verdict import Outcome, Verdict
@@ -27,15 +25,11 @@ __all__ = ["drained", "finish", "give_up_on", "give_verdict", "prepared", "talk"
 _POLL: Final = 100
 
 
-def give_verdict(
-    instance: Instance,
-    finding: Finding,
-    seconds: float,
-    reports: Mapping[int, Control] = MappingProxyType({}),
-) -> Judged:
+def give_verdict(instance: Instance, finding: Finding, seconds: float) -> Judged:
     """Make a finding the verdict on an instance."""
-    found = (finding.outcome, finding.reason, finding.differences, seconds * 1000)
-    return Judged(Verdict(instance.name, *found), instance, reports)
+    return Judged(
+        Verdict(instance.name, finding.outcome, finding.reason, finding.differences, seconds * 1000)
+    )
 
 
 def _keep(state: State, number: int, live: Live) -> State:
@@ -207,7 +201,8 @@ def drained(state: State, number: int, left: int, actions: list[Action]) -> Stat
 def finish(state: State, number: int, finding: Finding, actions: list[Action]) -> State:
     """Give an instance its one verdict and forget it."""
     live = state.live[number]
-    actions.append(give_verdict(live.instance, finding, state.at - live.began, live.reports))
+    judged = give_verdict(live.instance, finding, state.at - live.began)
+    actions.append(replace(judged, live=live))
     return replace(state, live={at: one for at, one in state.live.items() if at != number})
 
 

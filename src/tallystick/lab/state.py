@@ -129,11 +129,10 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One case has its verdict; with it go the reports of its parts, as far as they came."""
+    """One case has its verdict; `live` is the instance as it ended, if it ever began."""
 
     verdict: Verdict
-    instance: Instance
-    reports: Mapping[int, Control] = field(default_factory=dict)
+    live: Live | None = None
 
 
 @dataclass(frozen=True, slots=True)

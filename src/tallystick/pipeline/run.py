@@ -91,7 +91,7 @@ def make_plan(inputs: Sequence[str], registry: Path, lake: Path) -> Plan:
     there = Lake(lake)
     fresh = tuple(one for one in sources if not (there.part(rules, one.key) / "part.json").exists())
     current = (lake / "manifest.json").exists() and read_manifest(lake)["key"] == key
-    given = tuple(str(Path(one).absolute()) for one in inputs)
+    given = tuple(one if "://" in one else str(Path(one).absolute()) for one in inputs)
     return Plan(key, rules, catalog, sources, fresh, lake, current, given)
 
 
