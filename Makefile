@@ -22,12 +22,15 @@ prove: setup
 	$(BIN)/tally schema compat $(REGISTRY)/schemas/orders-created.json \
 	  $(REGISTRY)/schemas/orders-created.v2-breaking.json; test $$? -eq 1
 	mkdir -p $(PROOF)
-	$(BIN)/tally lab run --broker vm --clients python --journal $(PROOF)/lab-vm.jsonl
-	$(BIN)/tally lab run --broker qpid --cases 'TC[123]*' --cases Envelope --journal $(PROOF)/lab-qpid.jsonl
+	$(BIN)/tally lab run --broker vm --clients python --journal $(PROOF)/lab-vm.jsonl \
+	  --capture $(PROOF)/captured-vm.jsonl
+	$(BIN)/tally lab run --broker qpid --cases 'TC[123]*' --cases Envelope \
+	  --journal $(PROOF)/lab-qpid.jsonl --capture $(PROOF)/captured-qpid.jsonl
 	$(BIN)/tally report build $(PROOF)/lab-*.jsonl -o $(PROOF)/lab.html
-	$(BIN)/tally pipeline run --input $(PROOF)/lab-vm.jsonl --input $(PROOF)/lab-qpid.jsonl \
-	  --registry $(REGISTRY)/registry.json --out $(PROOF)/lake
-	$(BIN)/tally pipeline show verdicts --lake $(PROOF)/lake --limit 5
+	$(BIN)/tally pipeline run --input '$(PROOF)/lab-*.jsonl' --input '$(PROOF)/captured-*.jsonl' \
+	  --registry $(REGISTRY)/registry.json --out $(PROOF)/lake --page $(PROOF)/traffic.html \
+	  --fail-if 'bad>0' --fail-if 'lost>0'
+	$(BIN)/tally pipeline tables --lake $(PROOF)/lake
 
 test: setup check unit impostors fuzz
 

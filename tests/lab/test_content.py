@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tallystick.core.envelope import decode
+from tallystick.core.envelope import decode, encode
 from tallystick.core.verdict import Outcome
 from tallystick.lab.cases import Settings
-from tallystick.lab.content import ENVELOPES, TABLES, envelope_group, field_groups
+from tallystick.lab.content import TABLES, envelope_group, field_groups, make_envelopes
 from tallystick.lab.control import Control, Kind
 from tallystick.lab.instance import Evidence
 from tallystick.lab.shell import Place
@@ -32,8 +32,12 @@ def envelopes(place: Place, kind: Any = Client) -> Book:
         return run(place, ("good", "bad"), groups=groups)
 
 
-def test_envelopes_are_canonical() -> None:
-    assert [decode(one).body for one in ENVELOPES] == list(ENVELOPES)
+def test_envelopes_are_canonical_and_no_two_cases_share_an_id() -> None:
+    made = [*make_envelopes("a"), *make_envelopes("b")]
+    assert [encode(decode(one)) for one in made] == made
+    read = [decode(one) for one in made]
+    assert len({one.meta and one.meta.id for one in read}) == 6
+    assert len({one.trace_id for one in read}) == 6
 
 
 def test_an_envelope_arrives_byte_for_byte_also_when_it_is_redelivered(place: Place) -> None:

@@ -15,6 +15,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +48,14 @@ __all__ = ["register_run"]
 VM: Final = "vm"
 BROKERS: Final = (VM, "rabbitmq", "qpid")
 _OUTCOMES: Final = {"failed": Outcome.FAILED, "unsupported": Outcome.UNSUPPORTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """Where the journal and the captures of a run are written."""
+
+    write: Callable[[str], object] = len
+    capture: Callable[[bytes], object] = len
 
 
 def register_run(verbs: Any) -> None:
@@ -89,6 +98,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", action="append", default=[], metavar="GLOB",
                         help="names without the broker, like 'TC*'; repeatable")  # fmt: skip
     parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
+    parser.add_argument("--capture", type=Path, metavar="FILE",
+                        help="write what envelope cases sent and received there")  # fmt: skip
     parser.add_argument("--known", type=Path, metavar="FILE",
                         help="known failures (default: interop/known.toml)")  # fmt: skip
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
@@ -131,12 +142,12 @@ def _run(args: argparse.Namespace) -> int:
             raise UsageError(f"the lab knows no broker {broker!r}", code="broker",
                              hint=f"one of {', '.join(BROKERS)}")  # fmt: skip
 
-    def journals(write: Callable[[str], object]) -> Iterator[Journal]:
+    def journals(book: Book) -> Iterator[Journal]:
         for broker in brokers:
             with _broker(broker) as (place, version):
                 plan, size = _plan(args, broker, names, _pairs(args.set))
                 yield _with_clients(
-                    args, [found[name] for name in names], plan, size, place, broker, version, write
+                    args, [found[name] for name in names], plan, size, place, broker, version, book
                 )
 
     return _conclude(args, journals)
@@ -214,7 +225,7 @@ def _with_clients(
     place: Place,
     broker: str,
     version: str,
-    write: Callable[[str], object],
+    book: Book,
 ) -> Journal:
     started: list[Started] = []
 
@@ -227,8 +238,9 @@ def _with_clients(
         started += [start_client(client, place, _pairs(args.set)) for client in clients]
         with Progress(size, broker) as bar:
             return run_lab(
-                plan, place, _about(broker, version, args),
-                write=write, advance=bar.advance, finish=finish, known=_known(args, broker),
+                plan, place, _about(broker, version, args), write=book.write,
+                advance=bar.advance, finish=finish, known=_known(args, broker),
+                capture=book.capture,
             )  # fmt: skip
     finally:
         end_clients(started, patience=0.0)
@@ -240,26 +252,30 @@ def _attach(args: argparse.Namespace) -> int:
     place = Place(args.host, args.port, args.vhost,
                   given.get("username", "guest"), given.get("password", "guest"))  # fmt: skip
 
-    def journals(write: Callable[[str], object]) -> Iterator[Journal]:
+    def journals(book: Book) -> Iterator[Journal]:
         plan, size = _plan(args, args.broker, names, given, args.enlist)
         with Progress(size, args.broker) as bar:
             about = _about(args.broker, "", args)
             known = _known(args, args.broker)
-            yield run_lab(plan, place, about, write=write, advance=bar.advance, known=known)
+            yield run_lab(plan, place, about, write=book.write, advance=bar.advance, known=known,
+                          capture=book.capture)  # fmt: skip
 
     return _conclude(args, journals)
 
 
 def _conclude(
     args: argparse.Namespace,
-    journals: Callable[[Callable[[str], object]], Iterator[Journal]],
+    journals: Callable[[Book], Iterator[Journal]],
 ) -> int:
     with ExitStack() as stack:
         stack.enter_context(end_in_order())
-        write: Callable[[str], object] = len
+        book = Book()
         if args.journal:
             write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
-        done = list(journals(write))
+            book = replace(book, write=write)
+        if args.capture:
+            book = replace(book, capture=stack.enter_context(args.capture.open("wb")).write)
+        done = list(journals(book))
     if args.junit:
         args.junit.write_text(junit(done), encoding="utf-8")
     if args.json:

@@ -4,10 +4,12 @@
     tally pipeline stream --input kafka://host:9092/orders --registry registry.json --out lake
     tally pipeline tables --lake lake
     tally pipeline show quarantine --lake lake --limit 5
+    tally pipeline page --lake lake -o page.html
 
 `run` reads captures, plain envelopes and journals (JSON Lines, also compressed, and Parquet),
 judges every message and writes the tables as Parquet. Files that were read before are not read
-again. It ends with 1 when a `--fail-if` holds, such as `bad>0.1%` or `lost>0`.
+again. What was found is drawn on one page, `LAKE/page.html`, that opens from disk. It ends with 1
+when a `--fail-if` holds, such as `bad>0.1%` or `lost>0`.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_keep(run)
     run.add_argument("--fail-if", action="append", default=[], metavar="RULE",
                      help="end with 1 when it holds: bad>0.1%%, lost>0, ...")  # fmt: skip
+    run.add_argument("--page", type=Path, metavar="FILE", help="its page (default: LAKE/page.html)")
     run.add_argument("--json", action="store_true", help="print the manifest")
     run.set_defaults(run=_run)
     tables = verbs.add_parser("tables", help="list the tables, and their rows in a lake")
@@ -67,6 +70,10 @@ def register(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--limit", type=int, default=20)
     show.add_argument("--json", action="store_true", help="one object a line")
     show.set_defaults(run=_show)
+    page = verbs.add_parser("page", help="draw the tables as one page that opens from disk")
+    page.add_argument("--lake", type=Path, required=True)
+    page.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: LAKE/page.html")
+    page.set_defaults(run=lambda args: _page(args.lake, args.output))
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -88,6 +95,7 @@ def _run(args: argparse.Namespace) -> int:
         print(json.dumps(manifest, indent=1))
     else:
         _print_run(manifest)
+    _page(args.out, args.page)
     held = [text for text, rule in rules.items() if holds(manifest["figures"], *rule)]
     for text in held:
         print(f"tally: {text} holds", file=sys.stderr)
@@ -180,6 +188,17 @@ def _show(args: argparse.Namespace) -> int:
             print(json.dumps(row, ensure_ascii=False))
         else:
             print("  ".join(f"{name}={value}" for name, value in row.items() if value is not None))
+    return 0
+
+
+def _page(lake: Path, output: Path | None) -> int:
+    from tallystick.pipeline.digest import digest_lake  # noqa: PLC0415 - Arrow loads when used
+    from tallystick.report.traffic import build_traffic_page  # noqa: PLC0415
+
+    place = output or lake / "page.html"
+    page = build_traffic_page(digest_lake(lake)).encode("utf-8", "backslashreplace")
+    place.write_bytes(page)
+    print(f"the page is {place}", file=sys.stderr)
     return 0
 
 

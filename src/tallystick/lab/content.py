@@ -10,7 +10,11 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
 from typing import Any, Final
+from uuid import UUID
 
 from tallystick.brokers.rabbitmq.binding import BINDING
 from tallystick.core.binding import project, reconcile
@@ -23,12 +27,13 @@ from tallystick.lab.instance import Evidence, Finding, Group, Instance, Part, Qu
 from tallystick.lab.judge import conclude, judge_trouble
 
 __all__ = [
-    "ENVELOPES",
     "TABLES",
     "envelope_group",
     "field_groups",
     "judge_envelopes",
     "judge_tables",
+    "make_envelopes",
+    "plain_value",
 ]
 
 _DIRECT: Final = "amq.direct"
@@ -36,25 +41,33 @@ _REQUEUED: Final = 1
 _INTEGERS: Final = "bBsuIil*"
 
 
-def _sample(number: int, data: dict[str, Any]) -> bytes:
-    letters = f"{number:012d}"
-    return encode(
-        make(
-            "urn:babel:orders:created",
-            data,
-            now_ms=1_763_251_200_000 + number,
-            new_id=lambda: f"00000000-0000-4000-8000-{letters}",
-            trace_id=f"00000000-0000-4000-9000-{letters}",
-            queue="orders",
+_SAMPLES: Final[Mapping[str, dict[str, Any]]] = {
+    "urn:babel:orders:created": {"order_id": 1042, "amount": 12.5, "currency": "USD"},
+    "urn:babel:lab:text": {"text": "Grüße, 世界 🌍", "nested": {"list": [1, 2.5, None, True]}},
+    "urn:babel:lab:numbers": {"big": 9_007_199_254_740_993, "small": 1e-7, "zero": 0},
+}
+
+
+def make_envelopes(case: str) -> tuple[bytes, ...]:
+    """Give the envelopes of a case; no two cases share an id or a trace."""
+    return tuple(
+        encode(
+            make(
+                urn,
+                data,
+                now_ms=1_763_251_200_000 + number,
+                new_id=partial(_name_by, f"{case}/{number}/id"),
+                trace_id=_name_by(f"{case}/{number}/trace"),
+                queue="orders",
+            )
         )
+        for number, (urn, data) in enumerate(_SAMPLES.items())
     )
 
 
-ENVELOPES: Final = (
-    _sample(1, {"order_id": 1042, "currency": "USD"}),
-    _sample(2, {"text": "Grüße, 世界 🌍", "nested": {"list": [1, 2.5, None, True]}}),
-    _sample(3, {"big": 9_007_199_254_740_993, "small": 1e-7, "zero": 0}),
-)
+def _name_by(text: str) -> str:
+    return str(UUID(bytes=sha256(text.encode()).digest()[:16], version=4))
+
 
 TABLES: Final[Mapping[str, list[Any]]] = {
     "boolean": ["t", True],
@@ -80,10 +93,26 @@ TABLES: Final[Mapping[str, list[Any]]] = {
 
 def envelope_group(settings: Settings) -> Group:
     """Give the envelope cases; the first delivery is put back, so that one is redelivered."""
-    texts = [base64.b64encode(one).decode() for one in ENVELOPES]
+    texts = _texts_of("Envelope")
     sending = {"envelopes": texts, "num_messages": len(texts)}
     receiving = {"echo": True, "requeue_first": _REQUEUED}
-    return _group(settings, "Envelope", "Envelope", sending, receiving, judge_envelopes)
+    group = _group(settings, "Envelope", "Envelope", sending, receiving, judge_envelopes)
+
+    def make_all(senders: Sequence[str], receivers: Sequence[str]) -> list[Instance]:
+        return [_with_own_envelopes(one) for one in group.make(senders, receivers)]
+
+    return replace(group, make=make_all)
+
+
+def _texts_of(case: str) -> list[str]:
+    return [base64.b64encode(one).decode() for one in make_envelopes(case)]
+
+
+def _with_own_envelopes(instance: Instance) -> Instance:
+    """Give a case envelopes that no other has; the name of its queue is new in every run."""
+    sender, *others = instance.parts
+    body = {**sender.body, "envelopes": _texts_of(instance.queues[0].name)}
+    return replace(instance, parts=(replace(sender, body=body), *others))
 
 
 def field_groups(settings: Settings) -> tuple[Group, ...]:
@@ -141,16 +170,17 @@ def _judged(instance: Instance, evidence: Evidence, found: Iterator[Difference])
 
 def judge_envelopes(instance: Instance, evidence: Evidence) -> Finding:
     """Judge bytes, projection, order, redelivery and attempts."""
-    return _judged(instance, evidence, _look_at_envelopes(evidence))
+    wanted = [base64.b64decode(one) for one in instance.parts[0].body["envelopes"]]
+    return _judged(instance, evidence, _look_at_envelopes(wanted, evidence))
 
 
-def _look_at_envelopes(evidence: Evidence) -> Iterator[Difference]:
+def _look_at_envelopes(wanted: Sequence[bytes], evidence: Evidence) -> Iterator[Difference]:
     deliveries = evidence.reports[1].body["echo"]
     first = [one for one in deliveries if not one["redelivered"]]
     again = [one for one in deliveries if one["redelivered"]]
     bodies = [base64.b64decode(one["body"]) for one in first]
-    if bodies != list(ENVELOPES):
-        yield from _name_bodies(bodies)
+    if bodies != wanted:
+        yield from _name_bodies(wanted, bodies)
         return
     if [one["body"] for one in again] != [one["body"] for one in first[:_REQUEUED]]:
         found = [one["body"] for one in again]
@@ -159,9 +189,9 @@ def _look_at_envelopes(evidence: Evidence) -> Iterator[Difference]:
         yield from _look_at_projection(f"/receiver/{number}", delivery)
 
 
-def _name_bodies(bodies: Sequence[bytes]) -> Iterator[Difference]:
-    lost = [number for number, one in enumerate(ENVELOPES) if one not in bodies]
-    strange = [one.decode("utf-8", "backslashreplace") for one in bodies if one not in ENVELOPES]
+def _name_bodies(wanted: Sequence[bytes], bodies: Sequence[bytes]) -> Iterator[Difference]:
+    lost = [number for number, one in enumerate(wanted) if one not in bodies]
+    strange = [one.decode("utf-8", "backslashreplace") for one in bodies if one not in wanted]
     if lost:
         yield Difference("/receiver/lost", [], lost)
     if strange:
@@ -173,7 +203,7 @@ def _name_bodies(bodies: Sequence[bytes]) -> Iterator[Difference]:
 def _look_at_projection(where: str, delivery: Mapping[str, Any]) -> Iterator[Difference]:
     envelope = decode(base64.b64decode(delivery["body"]))
     wanted = project(BINDING, envelope)
-    headers = {name: _plain(value) for name, value in delivery["headers"].items()}
+    headers = {name: plain_value(value) for name, value in delivery["headers"].items()}
     sections = {"properties": dict(delivery["properties"]), "headers": headers}
     for section in ("properties", "headers"):
         if sections[section] != dict(wanted.sections[section]):
@@ -184,7 +214,8 @@ def _look_at_projection(where: str, delivery: Mapping[str, Any]) -> Iterator[Dif
         yield Difference(f"{where}/attempts", envelope.attempts, attempts)
 
 
-def _plain(value: Sequence[Any]) -> Any:
+def plain_value(value: Sequence[Any]) -> Any:
+    """Give a tagged value as a binding reads it."""
     return int(value[1]) if value[0] in _INTEGERS else value[1] if value[0] == "S" else list(value)
 
 

@@ -13,6 +13,8 @@ from time import perf_counter
 from types import MappingProxyType
 
 import tallystick
+from tallystick.core.capture import write as write_capture
+from tallystick.core.errors import Rejected
 from tallystick.core.journal import (
     Foot,
     Head,
@@ -24,9 +26,10 @@ from tallystick.core.journal import (
     write_record,
 )  # fmt: skip
 from tallystick.core.verdict import Verdict
+from tallystick.lab.captured import capture_case
 from tallystick.lab.instance import Group, Instance
 from tallystick.lab.shell import Place, conduct
-from tallystick.lab.state import Action, Judged, Member, Note, Plan, State
+from tallystick.lab.state import Action, Judged, Live, Member, Note, Plan, State
 from tallystick.suites.known import reason_for
 
 __all__ = ["SUITE", "About", "choose", "run_lab"]
@@ -72,6 +75,7 @@ class _Book:
     write: Callable[[str], object]
     advance: Callable[[Verdict], object]
     known: Mapping[str, str]
+    capture: Callable[[bytes], object]
     head: Head | None = None
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -83,9 +87,21 @@ class _Book:
             record = Record(action.verdict, reason_for(self.known, action.verdict.case))
             self.records.append(record)
             self.write(write_record(record))
+            if action.live is not None:
+                self.keep(action.live)
             self.advance(action.verdict)
         elif isinstance(action, Note):
             self.notes.append(action.text)
+
+    def keep(self, live: Live) -> None:
+        """Write the captures of a case; a report that has none to tell is noted."""
+        try:
+            found = capture_case(self.about.broker, live.instance, live.reports)
+        except (LookupError, TypeError, ValueError, AttributeError, Rejected) as error:
+            self.notes.append(f"{live.instance.name}: not captured: {error!r}")
+            return
+        for one in found:
+            self.capture(write_capture(one) + b"\n")
 
     def open(self, members: Mapping[str, Member]) -> Head:
         """Write the head, once."""
@@ -113,13 +129,15 @@ def run_lab(
     advance: Callable[[Verdict], object] = id,
     finish: Callable[[], Sequence[str]] = tuple,
     known: Mapping[str, str] = MappingProxyType({}),
+    capture: Callable[[bytes], object] = len,
 ) -> Journal:
     """Conduct a plan and give its journal; `finish` ends clients and gives notes on them.
 
-    `known` names failures by pattern, with the reason; they run all the same (law 8).
+    `known` names failures by pattern, with the reason; they run all the same (law 8). `capture`
+    gets the lines of what was sent and received.
     """
     began = perf_counter()
-    book = _Book(plan, about, write, advance, known)
+    book = _Book(plan, about, write, advance, known, capture)
     members = conduct(plan, place, book.take)
     head = book.open(members)
     troubled = [f"{one.name} {one.trouble}" for one in members.values() if one.trouble]

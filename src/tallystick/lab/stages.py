@@ -201,7 +201,8 @@ def drained(state: State, number: int, left: int, actions: list[Action]) -> Stat
 def finish(state: State, number: int, finding: Finding, actions: list[Action]) -> State:
     """Give an instance its one verdict and forget it."""
     live = state.live[number]
-    actions.append(give_verdict(live.instance, finding, state.at - live.began))
+    judged = give_verdict(live.instance, finding, state.at - live.began)
+    actions.append(replace(judged, live=live))
     return replace(state, live={at: one for at, one in state.live.items() if at != number})
 
 

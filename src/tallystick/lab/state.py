@@ -129,9 +129,10 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One case has its verdict."""
+    """One case has its verdict; `live` is the instance as it ended, if it ever began."""
 
     verdict: Verdict
+    live: Live | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -30,11 +30,12 @@ from tallystick.pipeline.copies import find_copies, join_copies
 from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest
-from tallystick.pipeline.parts import Part, finish_part, read_part
+from tallystick.pipeline.parts import MARK, Part, finish_part, read_part
 from tallystick.pipeline.ranges import check_grown, find_new, is_log, read_parts
 from tallystick.pipeline.session import LOCAL, explain, open_session
 from tallystick.pipeline.sources import Source, Split, find_sources, split
 from tallystick.pipeline.tables import TABLES
+from tallystick.runtime.address import read_address
 from tallystick.schemas.catalog import Catalog, load_catalog
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Plan:
     fresh: tuple[Source, ...]
     lake: Path
     is_current: bool
+    given: tuple[str, ...] = ()
+    """The names the inputs were found by."""
 
 
 @dataclass(slots=True)
@@ -94,14 +97,20 @@ def make_plan(inputs: Sequence[str], registry: Path, lake: Path) -> Plan:
     build_rules(catalog)
     rules = registry_hash(catalog)
     sources = _cut_logs(find_sources(inputs), Lake(lake), rules)
-    return plan_of(catalog, rules, sources, lake)
+    given = tuple(_shown(one) for one in inputs)
+    return replace(plan_of(catalog, rules, sources, lake), given=given)
+
+
+def _shown(name: str) -> str:
+    """Give the name of an input as it may be written down: no password, from any folder."""
+    return str(read_address(name)) if "://" in name else str(Path(name).absolute())
 
 
 def plan_of(catalog: Catalog, rules: str, sources: Sequence[Source], lake: Path) -> Plan:
     """Give the plan of a run over some sources: what is known of them is not read again."""
     key = sha256("\0".join([rules, *(one.key for one in sources)]).encode()).hexdigest()[:24]
     there = Lake(lake)
-    fresh = tuple(one for one in sources if not (there.part(rules, one.key) / "part.json").exists())
+    fresh = tuple(one for one in sources if not (there.part(rules, one.key) / MARK).exists())
     current = (lake / "manifest.json").exists() and read_manifest(lake)["key"] == key
     return Plan(key, rules, catalog, tuple(sources), fresh, lake, current)
 
@@ -281,6 +290,7 @@ def _manifest(plan: Plan, lake: Lake, folder: Path, state: _State) -> dict[str, 
         "key": plan.key,
         "format": FORMAT,
         "started": state.started,
+        "given": list(plan.given),
         "registry": {"manifest": plan.catalog.manifest, "rules": plan.rules},
         "versions": {
             "tallystick": __version__, "pyspark": pyspark.__version__, "pyarrow": pa.__version__,

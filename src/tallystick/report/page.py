@@ -9,24 +9,19 @@ their hash and nothing else, and the data cannot end its element: no text of a s
 from __future__ import annotations
 
 import json
-import re
 import shlex
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any, Final
 
 from tallystick.core.journal import KNOWN, Journal, Record
 from tallystick.core.verdict import Outcome
+from tallystick.report.shell import fill
 from tallystick.report.table import repeat_command, section_of
 
 __all__ = ["build_page", "pair_of"]
 
 _OUTCOMES: Final = (*(outcome.value for outcome in Outcome), KNOWN)
 _MARK: Final = "\0"
-_DATA: Final = "<!--data-->"
-_POLICY: Final = "<!--policy-->"
 
 
 def pair_of(subject: str, case: str) -> tuple[str, str] | None:
@@ -49,19 +44,8 @@ def build_page(
         "coverage": coverage or {},
         "texts": list(texts),
     }
-    template = files("tallystick.report").joinpath("page.html").read_text("utf-8")
     written = json.dumps(data, separators=(",", ":"), default=str).replace("<", "\\u003c")
-    policy = (
-        f"default-src 'none'; script-src {_hash(template, 'script')}; "
-        f"style-src {_hash(template, 'style')}; img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    return template.replace(_POLICY, meta).replace(_DATA, written)
-
-
-def _hash(page: str, tag: str) -> str:
-    (held,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-    return f"'sha256-{b64encode(sha256(held.encode()).digest()).decode()}'"
+    return fill("page.html", data=written)
 
 
 def _run(journal: Journal, texts: dict[str, int]) -> dict[str, Any]:
