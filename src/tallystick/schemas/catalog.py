@@ -19,19 +19,23 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tallystick.core.errors import Rejected, Unavailable
-from tallystick.schemas.refs import Document, Library, bundle, dialect_of, links
+from tallystick.schemas.bundle import Bundle, bundle
+from tallystick.schemas.refs import Document, Library, complete, dialect_of
 from tallystick.schemas.values import escape, line_index, line_of, parse_json
 
 __all__ = [
     "MANIFEST",
     "Catalog",
     "Entry",
+    "Place",
     "Read",
     "Row",
+    "bundled",
     "load_catalog",
+    "locate",
     "parse_catalog",
     "parse_manifest",
     "parse_schema",
@@ -74,6 +78,14 @@ class Entry:
     line: int = 1
 
 
+class Place(NamedTuple):
+    """A file of the registry, the line and the pointer inside it."""
+
+    file: str
+    line: int
+    pointer: str
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """Every entry by URN, in the manifest's order; `documents` holds also what they refer to."""
@@ -107,15 +119,13 @@ def parse_catalog(
     entries: dict[str, Entry] = {}
     for row in parse_manifest(manifest_text, manifest):
         entries[row.urn] = _read_entry(row, read, manifest, documents)
-    pending = list(documents)
-    while pending:
-        document = documents[pending.pop()]
-        for path, pointer in links(document, documents).items():
-            if path not in documents:
-                line = line_of(document.text, pointer)
-                raw = _fetch(read, path, f"{document.path}:{line}: {pointer}")
-                documents[path] = Document(path, parse_schema(raw, path), raw.decode())
-                pending.append(path)
+
+    def load(path: str, origin: Document, pointer: str) -> Document:
+        raw = _fetch(read, path, f"{origin.path}:{line_of(origin.text, pointer)}: {pointer}")
+        return Document(path, parse_schema(raw, path), raw.decode())
+
+    for _, fault in complete(documents, load):
+        raise fault
     return Catalog(root, manifest, entries, documents)
 
 
@@ -258,6 +268,17 @@ def read_inside(root: Path, path: str) -> bytes:
         return file.read()
 
 
+def bundled(catalog: Catalog, urn: str) -> Bundle:
+    """Give the schema of a URN with every foreign `$ref` brought in, and what came from where."""
+    return bundle(catalog.documents[catalog.entries[urn].path], catalog.documents)
+
+
 def self_contained(catalog: Catalog, urn: str) -> Any:
     """Give the schema of a URN with every foreign `$ref` brought in."""
-    return bundle(catalog.documents[catalog.entries[urn].path], catalog.documents)
+    return bundled(catalog, urn).schema
+
+
+def locate(catalog: Catalog, held: Bundle, pointer: str) -> Place:
+    """Say where a person finds a place of a bundled schema."""
+    file, inside = held.home_of(pointer)
+    return Place(file, line_of(catalog.documents[file].text, inside), inside)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
-from tallystick.schemas.catalog import Catalog, self_contained
+from tallystick.schemas.catalog import Catalog, bundled, locate
 from tallystick.schemas.fast import compile_fast
 from tallystick.schemas.guard import work_within
 from tallystick.schemas.intricacy import MANY, Intricacy, measure
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from jsonschema_rs import ValidationError
 
+    from tallystick.schemas.bundle import Bundle
+
 __all__ = [
     "ASSERTED",
     "Checker",
@@ -40,6 +42,7 @@ __all__ = [
     "Outcome",
     "Violation",
     "build_judge",
+    "compile_entry",
     "compile_schema",
     "compile_subset",
     "judge_bytes",
@@ -171,6 +174,26 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     return checker if shape.is_plain else _Guarded(checker, shape)
 
 
+def compile_entry(
+    catalog: Catalog, urn: str, compile_with: Callable[[Any], Checker] = compile_schema
+) -> tuple[Bundle, Checker]:
+    """Bring in what the schema of a URN refers to, and compile it.
+
+    A malformed one is `Rejected` with the file that is to blame, its line and the pointer in it.
+    """
+    held = bundled(catalog, urn)
+    try:
+        return held, compile_with(held.schema)
+    except Rejected as error:
+        place = locate(catalog, held, error.pointer or "")
+        raise Rejected(
+            f"{place.file}:{place.line}: {error.message}",
+            code=error.code,
+            pointer=place.pointer,
+            hint=error.hint,
+        ) from error
+
+
 def shape_of(checker: Checker) -> Intricacy | None:
     """Give the shape of a schema that is not plain; None of one that is."""
     return checker.shape if isinstance(checker, _Guarded) else None
@@ -240,18 +263,10 @@ class Judge:
         """Give the compiled schema of a URN, or None when the catalog has none."""
         known = self.checkers.get(urn)
         if known is None and urn in self.catalog.entries:
-            entry = self.catalog.entries[urn]
-            try:
-                schema = self_contained(self.catalog, urn)
-                known = self.compile(schema)
-            except Rejected as error:
-                named = error.message.startswith(f"{entry.path}:")
-                message = error.message if named else f"{entry.path}: {error.message}"
-                raise Rejected(
-                    message, code=error.code, pointer=error.pointer, hint=error.hint
-                ) from error
+            held, known = compile_entry(self.catalog, urn, self.compile)
+            schema = held.schema
             if isinstance(known, _Guarded):
-                known = replace(known, name=entry.path)
+                known = replace(known, name=self.catalog.entries[urn].path)
             self.checkers[urn] = known
             self.quick[urn] = known.is_valid
             self.types[urn] = self.make_type(schema)

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tallystick.core.errors import Rejected
+from tallystick.schemas.bundle import bundle
 from tallystick.schemas.containment.aim import aim
 from tallystick.schemas.containment.nodes import (
     Circular,
@@ -25,7 +26,7 @@ from tallystick.schemas.containment.nodes import (
 )
 from tallystick.schemas.containment.search import inhabit, make_space
 from tallystick.schemas.intricacy import is_circular
-from tallystick.schemas.refs import Document, bundle
+from tallystick.schemas.refs import Document
 from tallystick.schemas.validate import ASSERTED, Formats, Violation, compile_schema
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Proof:
 
 def self_contained_schema(schema: Any, name: str) -> Any:
     """Check that a schema refers to itself only, and give it ready for the proof."""
-    return bundle(Document(f"{name}.json", schema), {})
+    return bundle(Document(f"{name}.json", schema), {}).schema
 
 
 def prove(
