@@ -41,6 +41,7 @@ __all__ = [
     "parse_schema",
     "read_inside",
     "read_manifest",
+    "read_registry",
     "self_contained",
 ]
 
@@ -88,27 +89,36 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Every entry by URN, in the manifest's order; `documents` holds also what they refer to."""
+    """Every entry by URN, in the manifest's order; `documents` holds also what they refer to.
+
+    `origin` stands before the name of a file that is not in the working tree (`v1:schemas/`).
+    """
 
     root: Path
     manifest: str
     entries: Mapping[str, Entry]
     documents: Mapping[str, Document] = field(default_factory=dict)
+    origin: str = ""
 
 
 def load_catalog(path: Path) -> Catalog:
     """Read a registry from its manifest (or from the folder that holds `registry.json`)."""
+    manifest, raw = read_registry(path)
+    root = manifest.parent
+    return parse_catalog(raw, lambda inside: read_inside(root, inside), str(manifest), root)
+
+
+def read_registry(path: Path) -> tuple[Path, bytes]:
+    """Find the manifest of a registry given as a file or as a folder, and read it."""
     manifest = path / MANIFEST if path.is_dir() else path
     try:
-        raw = manifest.read_bytes()
+        return manifest, manifest.read_bytes()
     except OSError as error:
         raise Unavailable(
             f"{manifest}: {error.strerror or error}",
             code="registry.missing",
             hint="name the manifest with --registry",
         ) from error
-    root = manifest.parent
-    return parse_catalog(raw, lambda inside: read_inside(root, inside), str(manifest), root)
 
 
 def parse_catalog(
@@ -281,4 +291,5 @@ def self_contained(catalog: Catalog, urn: str) -> Any:
 def locate(catalog: Catalog, held: Bundle, pointer: str) -> Place:
     """Say where a person finds a place of a bundled schema."""
     file, inside = held.home_of(pointer)
-    return Place(file, line_of(catalog.documents[file].text, inside), inside)
+    line = line_of(catalog.documents[file].text, inside)
+    return Place(f"{catalog.origin}{file}", line, inside)

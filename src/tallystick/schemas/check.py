@@ -34,6 +34,7 @@ from tallystick.schemas.refs import (
 from tallystick.schemas.validate import (
     build_judge,
     compile_entry,
+    is_envelope,
     judge_value,
     shape_of,
     urn_of,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from tallystick.schemas.catalog import Read, Row
     from tallystick.schemas.validate import Checker, Judge
 
-__all__ = ["Checked", "Fault", "check_registry", "is_envelope"]
+__all__ = ["Checked", "Fault", "check_registry"]
 
 _METASCHEMAS: Final = {
     "draft-07": "http://json-schema.org/draft-07/schema#",
@@ -361,11 +362,6 @@ def _check_examples(run: _Run, row: Row, judge: Judge) -> int:
         for one in found.violations:
             run.add(path, text, one.pointer, "example", one.message, row.urn)
     return len(row.examples)
-
-
-def is_envelope(message: Any) -> bool:
-    """Tell an envelope (an identity and a `data` member) from a bare payload."""
-    return isinstance(message, dict) and "data" in message and bool(urn_of(message))
 
 
 def _fault_of(error: Rejected, file: str, rule: str, urn: str = "") -> Fault:

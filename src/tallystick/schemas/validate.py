@@ -1,12 +1,12 @@
 """Judge messages against the catalog: every violation, with its place and what was expected.
 
 A message is an envelope (the URN in `job`, else in `urn`; the payload in `data`) or, when the
-caller names the URN, the bare payload. The whole of JSON Schema holds, in the schema's own
-dialect. `format` asserts where the dialect says so (draft-07) and annotates elsewhere, unless
-told otherwise. References never reach the network, and patterns cannot run away: the matcher
-gives up after a bounded number of steps and the message is then refused, not passed. A schema whose
-references multiply (`tallystick.schemas.intricacy`) is applied under the one limit of time
-(`tallystick.schemas.guard`).
+caller names the URN, the bare payload; an envelope given for it is judged by its `data`. The whole
+of JSON Schema holds, in the schema's own dialect. `format` asserts where the dialect says so
+(draft-07) and annotates elsewhere, unless told otherwise. References never reach the network, and
+patterns cannot run away: the matcher gives up after a bounded number of steps and the message is
+then refused, not passed. A schema whose references multiply (`tallystick.schemas.intricacy`) is
+applied under the one limit of time (`tallystick.schemas.guard`).
 
 A message that cannot be read, or that names no known URN, is a finding too (law 2).
 """
@@ -45,6 +45,8 @@ __all__ = [
     "compile_entry",
     "compile_schema",
     "compile_subset",
+    "is_envelope",
+    "is_wrapped",
     "judge_bytes",
     "judge_value",
     "shape_of",
@@ -315,6 +317,14 @@ def judge_value(judge: Judge, message: Any, source: str, line: int = 0) -> Findi
             violation = Violation("", "type", "object", message, "a message is an object")
             return Finding(source, line, "", "unreadable", (violation,))
         urn, payload, prefix = urn_of(message), message.get("data", _ABSENT), "/data"
+    elif is_wrapped(message, urn):
+        own, payload, prefix = urn_of(message), message["data"], "/data"
+        if own != urn:
+            words = f"an envelope of {own!r}, not data of {urn!r}: let the message name its URN"
+            other = Violation(
+                "/job" if message.get("job") == own else "/urn", "urn", urn, own, words
+            )
+            return Finding(source, line, urn, "invalid", (other,))
     checker = judge.checker(urn)
     if checker is None:
         return Finding(source, line, urn, "unknown")
@@ -332,6 +342,21 @@ def judge_value(judge: Judge, message: Any, source: str, line: int = 0) -> Findi
 
 def _order(violation: Violation) -> tuple[str, str, str]:
     return violation.pointer, violation.keyword, violation.message
+
+
+def is_envelope(message: Any) -> bool:
+    """Tell an envelope (an identity and a `data` member) from a bare payload."""
+    return isinstance(message, dict) and "data" in message and bool(urn_of(message))
+
+
+def is_wrapped(message: Any, urn: str) -> bool:
+    """Tell whether what should be the bare data of a URN came in an envelope, its own or another.
+
+    Data may have members of these names: what names another URN needs `meta` to be an envelope.
+    """
+    return is_envelope(message) and (
+        urn_of(message) == urn or isinstance(message.get("meta"), dict)
+    )
 
 
 def urn_of(message: dict[str, Any]) -> str:
