@@ -17,6 +17,7 @@ import json
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema_rs
@@ -28,6 +29,8 @@ from tests.schemas.fuzz_compat import NAMES, Maker
 ATTACKS = 160
 NULL = {"type": "null"}
 Record = dict[str, Any]
+Level = tuple[Record, Record, Callable[[Any], Any]]
+"""The old record, the new one, and where they stand in a document."""
 
 
 class PolicyMaker(Maker):
@@ -135,7 +138,7 @@ def attack_policy(old: Any, new: Any, maker: PolicyMaker) -> str:
     pair = f"{json.dumps(old)} {json.dumps(new)}"
     documents = [maker.value() for _ in range(ATTACKS)]
     documents += [value for value, _ in zip(aim(old, new), range(ATTACKS), strict=False)]
-    levels = [(record_of(old), record_of(new), lambda value: value)]
+    levels: list[Level] = [(record_of(old), record_of(new), lambda value: value)]
     inner, changed = (record_of(one["properties"].get("k")) for one in levels[0][:2])
     if is_record(inner) and isinstance(changed, dict):
         levels.append((inner, {"properties": {}, **changed}, _inner))
@@ -166,7 +169,7 @@ def _inner(value: Any) -> Any:
     return value.get("k") if isinstance(value, dict) else None
 
 
-def _unsure(value: Any, levels: list[Any]) -> bool:
+def _unsure(value: Any, levels: list[Level]) -> bool:
     """Tell whether a document has a field that may be free, had one seen more documents."""
     for old, new, pick in levels:
         held = pick(value)

@@ -10,7 +10,11 @@ from tallystick.schemas.compat import compare
 
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer"}
-ONE = {"type": "object", "properties": {"k": {"const": 1}, "x": TEXT}, "required": ["k"]}
+ONE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"k": {"const": 1}, "x": TEXT},
+    "required": ["k"],
+}
 TWO = {"type": "object", "properties": {"k": {"const": 2}, "y": TEXT}, "required": ["k"]}
 SIX = {"type": "object", "properties": {"k": {"const": 6}, "z": TEXT}, "required": ["k"]}
 
@@ -82,6 +86,8 @@ MAP = {"type": "object", "additionalProperties": TEXT}
         ({**BOTH, "additionalProperties": False}, {**fields(a=TEXT, b=COUNT, c=False),
                                                    "additionalProperties": False}),
         (MAP, {**MAP, "properties": {"k": {"type": ["string", "null"]}}}),
+        ({**fields(a=TEXT), "patternProperties": {"a": TEXT}},
+         {"anyOf": [NULL, {**fields(), "patternProperties": {"a": TEXT}}]}),
     ],
     ids=str,
 )  # fmt: skip

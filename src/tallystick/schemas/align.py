@@ -178,10 +178,11 @@ class _Walk:
         if fresh and old.get("additionalProperties", True) is not False:
             self.added.setdefault(id(old), set()).update(fresh)
             self.places.update(f"{at}/properties/{escape(name)}" for name in fresh)
+        parts = list(self.parts(1, new, _JOINED))
         self.removed.extend(
             f"{at}/properties/{escape(name)}"
             for name in sorted(before.keys() - kin.after)
-            if before[name] is not False and not _is_patterned(new, name)
+            if before[name] is not False and not any(_is_patterned(one, name) for one in parts)
         )
 
     def may_have(self, new: dict[str, Any], name: str) -> bool:
