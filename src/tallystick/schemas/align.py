@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tallystick.schemas.containment.nodes import make_source
+from tallystick.schemas.containment.search import make_space
 from tallystick.schemas.refs import find_pointer
 from tallystick.schemas.values import escape
 from tallystick.schemas.witness import is_empty
@@ -31,6 +33,8 @@ _SINGLE: Final = (
     "items", "additionalProperties", "additionalItems", "contains", "unevaluatedProperties",
     "unevaluatedItems", "then", "else",
 )  # fmt: skip
+_STEPS: Final = 10_000
+"""What the question may cost whether new documents can have the new names, all together."""
 _UNIONS: Final = ("anyOf", "oneOf")
 _JOINED: Final = ("allOf", *_UNIONS)
 """Branches of these speak of the same object."""
@@ -78,6 +82,8 @@ class _Walk:
         self.places: set[str] = set()
         self.removed: list[str] = []
         self.seen: set[tuple[int, int]] = set()
+        self.space = make_space(_STEPS)
+        self.source = make_source(new)
 
     def follow(self, side: int, schema: Any) -> Any:
         for _ in range(50):
@@ -170,10 +176,11 @@ class _Walk:
     def fields(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
         before, after = old.get("properties", {}), self.names(1, new, ("allOf",))
         said = (*kin.before, *self.parts(0, old, _BRANCHES))
+        joined = list(self.parts(1, new, ("allOf",)))
         fresh = {
             name
-            for name in after - kin.demanded
-            if not any(_describes(part, name) for part in said) and self.may_have(new, name)
+            for name in sorted(after - kin.demanded)
+            if not any(_describes(part, name) for part in said) and self.may_have(joined, name)
         }
         if fresh and old.get("additionalProperties", True) is not False:
             self.added.setdefault(id(old), set()).update(fresh)
@@ -185,10 +192,14 @@ class _Walk:
             if before[name] is not False and not any(_is_patterned(one, name) for one in parts)
         )
 
-    def may_have(self, new: dict[str, Any], name: str) -> bool:
-        """Tell whether a document of the new schema may have a member; only a proof says no."""
-        held = {"type": "object", "required": [name]}
-        return not is_empty((new, held), self.roots[1])
+    def may_have(self, parts: list[dict[str, Any]], name: str) -> bool:
+        """Tell whether a new object may have a member of this name; only a proof says no."""
+        held = [part["properties"][name] for part in parts if name in part.get("properties", {})]
+        held += [one for part in parts for one in _patterned(part, name)]
+        names = [part["propertyNames"] for part in parts if "propertyNames" in part]
+        return not any(
+            is_empty(self.space, one, self.source) for one in (held, [{"const": name}, *names])
+        )
 
     def pair(self, before: list[Any], after: list[Any]) -> Iterator[tuple[int, Any, Any]]:
         """Pair branches: the same with the same, then each with the most like it that is left."""
@@ -233,14 +244,18 @@ class _Walk:
         return copy
 
 
-def _is_patterned(schema: dict[str, Any], name: str) -> bool:
-    for pattern in schema.get("patternProperties", {}):
+def _patterned(schema: dict[str, Any], name: str) -> Iterator[Any]:
+    """Give the schemas that patterns give to a member of this name."""
+    for pattern, held in schema.get("patternProperties", {}).items():
         try:
             if re.search(pattern, name):
-                return True
+                yield held
         except re.error:
             continue
-    return False
+
+
+def _is_patterned(schema: dict[str, Any], name: str) -> bool:
+    return next(_patterned(schema, name), None) is not None
 
 
 def _describes(schema: dict[str, Any], name: str) -> bool:

@@ -133,12 +133,12 @@ def _gather(document: Document, library: Library) -> dict[str, Document]:
     queue = [document]
     while queue:
         current = queue.pop()
-        for path in links(current, library):
+        for path, (pointer, reference) in links(current, library).items():
             if path == document.path or path in found:
                 continue
             other = library.get(path)
             if other is None:
-                raise unresolved(current, "", path)
+                raise unresolved(current, pointer, reference)
             if isinstance(other.schema, dict) and "$schema" in other.schema and dialect_of(
                 other.schema, path
             ) != dialect_of(document.schema, document.path):  # fmt: skip

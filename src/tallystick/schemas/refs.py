@@ -256,16 +256,16 @@ def complete(library: Library, load: Load) -> Iterator[tuple[str, Rejected]]:
             yield one.document.path, unresolved(one.document, one.pointer, one.reference)
 
 
-def links(document: Document, library: Library) -> tuple[str, ...]:
-    """Give the paths of the other files that a document refers to, in order."""
-    paths: dict[str, None] = {}
+def links(document: Document, library: Library) -> dict[str, tuple[str, str]]:
+    """Give the other files that a document refers to: path -> pointer and text of a reference."""
+    paths: dict[str, tuple[str, str]] = {}
     for one in _foreign(document):
         path = path_of(one.target, one.reference, document, library)
         if path is None:
             raise unresolved(document, one.pointer, one.reference)
-        paths[path] = None
+        paths.setdefault(path, (one.pointer, one.reference))
     paths.pop(document.path, None)
-    return tuple(paths)
+    return paths
 
 
 def _named(target: str, reference: str, document: Document, library: Library) -> str | None:

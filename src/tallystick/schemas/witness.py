@@ -20,6 +20,7 @@ from tallystick.schemas.containment.nodes import (
     Circular,
     Key,
     Node,
+    Source,
     Space,
     Undecided,
     make_source,
@@ -46,7 +47,6 @@ BUDGET: Final = 30_000
 """Steps one pair may take; about a second at the very worst."""
 
 _MORE: Final = 24
-_FEW: Final = 2_000
 _PROOF: Final = 0.5
 _SEARCH: Final = 0.3
 _CIRCULAR: Final = "a reference leads to itself without going deeper"
@@ -119,15 +119,14 @@ def prove(
     return Proof("unknown", reason=reason)
 
 
-def is_empty(parts: Iterable[Any], root: Any) -> bool:
+def is_empty(space: Space, parts: Iterable[Any], source: Source) -> bool:
     """Tell whether it is proven that no value conforms to all of these parts of one document."""
-    space = make_space(_FEW)
-    source = make_source(root)
+    question: Key = frozenset((space.node(part, source), True) for part in parts)
     try:
-        sample = inhabit(space, frozenset((space.node(part, source), True) for part in parts), 1)
+        sample = inhabit(space, question, 1)
     except (Undecided, RecursionError):
         return False
-    return not sample.values and sample.complete and not is_circular(root)
+    return not sample.values and sample.complete
 
 
 def _guesses(
