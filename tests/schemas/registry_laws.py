@@ -106,7 +106,7 @@ def names_hold() -> bool:
         personal = (
             "useremail",
             "homephones",
-            "useremail2",
+            "phoneno2",
             "mac_address",
             "is_telefonu",
             "kimlikno",
