@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tallystick.cli import schema
-from tallystick.core.errors import Rejected, Unavailable, UsageError
+from tallystick.core.errors import Unavailable, UsageError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "registry"
 USER = "urn:babel:users:registered"
@@ -122,7 +122,7 @@ def test_bare_data_is_masked_by_its_urn(tmp_path: Path, capsys: pytest.CaptureFi
     ("words", "error"),
     [
         (["--mask", "m.json"], UsageError),
-        (["--mask", "m.json", "--urn", "urn:babel:no:where"], Rejected),
+        (["--mask", "m.json", "--urn", "urn:babel:no:where"], UsageError),
         (["--mask", "none.json"], Unavailable),
         (["--mask", "e.json", "--urn", USER], UsageError),
         (["--mask", "m.json", "--urn", USER, "--json"], UsageError),

@@ -1,9 +1,10 @@
 """Attack the verdicts of `compat`: `python -m tests.schemas.fuzz_compat --count 50000 --seed 1`.
 
-Pairs of schemas are made by chance, most of them one small change apart. Whatever the pair, a
-verdict of `breaking` has a witness that jsonschema-rs accepts before and refuses after, and no
-document of a hundred and twenty, half of them aimed at the difference, contradicts a `compatible`.
-An `unknown` is allowed: it claims nothing. A claim that does not hold is raised with its pair.
+Pairs of schemas are made by chance, most of them one small change apart; every other pair is of
+draft 2020-12 and knows its keywords. Whatever the pair, a verdict of `breaking` has a witness that
+jsonschema-rs accepts before and refuses after, and no document of a hundred and twenty, half of
+them aimed at the difference, contradicts a `compatible`. An `unknown` is allowed: it claims
+nothing. A claim that does not hold is raised with its pair.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -24,6 +25,7 @@ import jsonschema_rs
 from tallystick.core.errors import Rejected
 from tallystick.schemas.compat import compare
 from tallystick.schemas.containment.aim import aim
+from tallystick.schemas.refs import dialect_of
 
 NAMES = ("a", "b", "c", "k")
 PATTERNS = (
@@ -34,8 +36,24 @@ LISTED: tuple[Any, ...] = ("a", "ab", 0, 1, 1.5, None, True, "cd", [], {})
 TEXTS = ("", "a", "ab", "cd", "abc", "aa", "1", "a b", "é", "b")
 NUMBERS = (-1, 0, 1, 2, 3, 2.5, 5, 6, 1.5, 0.5)
 ATTACKS = 120
-HELD = ("properties", "definitions", "patternProperties", "dependencies")
+HELD = (
+    "properties", "definitions", "$defs", "patternProperties", "dependencies", "dependentSchemas",
+    "dependentRequired",
+)  # fmt: skip
 """What holds schemas by name and is none itself."""
+
+
+MODERN = "https://json-schema.org/draft/2020-12/schema"
+VALIDATORS = {
+    "draft-07": jsonschema_rs.Draft7Validator,
+    "2020-12": jsonschema_rs.Draft202012Validator,
+}
+Rows = dict[str, tuple[float, Callable[[], Any]]]
+"""Keyword -> its share of chance, and what makes its value."""
+
+
+KEPT = ("definitions", "$defs", "$schema", "$ref", *"pq")
+"""What a change does not take away."""
 
 
 class Maker:
@@ -43,12 +61,14 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.modern = False
 
     def often(self, share: float) -> bool:
         return self.random.random() < share
 
     def pair(self) -> tuple[Any, Any]:
         """Make two schemas: one change apart, two changes apart, or strangers."""
+        self.modern = self.often(0.5)
         old = self.document()
         new = self.change(old) if self.often(0.8) else self.document()
         new = self.change(new) if self.often(0.2) else new
@@ -59,19 +79,23 @@ class Maker:
         schema = self.schema(0)
         if not isinstance(schema, dict) or "$ref" in schema:
             schema = {"allOf": [schema]}
-        return {**schema, "definitions": {"p": self.schema(2), "q": self.schema(2)}}
+        held = {"p": self.schema(2), "q": self.schema(2)}
+        if self.modern:
+            return {**schema, "$schema": MODERN, "$defs": held}
+        return {**schema, "definitions": held}
 
     def schema(self, depth: int) -> Any:
         kind = self.random.random()
         if kind < 0.04:
             return self.random.choice([True, {}, False]) if depth else {}
         if kind < 0.12 and depth:
-            return {"$ref": f"#/definitions/{self.random.choice('pq')}"}
+            folder = "$defs" if self.modern else "definitions"
+            return {"$ref": f"#/{folder}/{self.random.choice('pq')}"}
         if (kind < 0.4 and depth < 3) or (kind < 0.7 and not depth):
             return self.random.choice(COMPOUND)(self, depth + 1)
         return self.random.choice(PLAIN)(self)
 
-    def optional(self, rows: dict[str, tuple[float, Callable[[], Any]]]) -> dict[str, Any]:
+    def optional(self, rows: Rows) -> dict[str, Any]:
         """Give each keyword with its share of chance."""
         return {key: make() for key, (share, make) in rows.items() if self.often(share)}
 
@@ -94,10 +118,31 @@ class Maker:
                 "patternProperties": (0.1, lambda: {chance.choice(["^a", "^.$", "b"]): inner()}),
                 "propertyNames": (0.1, lambda: {"pattern": chance.choice(["^[a-c]$", "^.$"])}),
                 "dependencies": (
-                    0.1,
+                    0.0 if self.modern else 0.1,
                     lambda: {chance.choice(NAMES): chance.choice([["a"], ["b", "c"], inner()])},
                 ),
+                **(self.modern_record(inner) if self.modern else {}),
             }),
+        }  # fmt: skip
+
+    def modern_record(self, inner: Callable[[], Any]) -> Rows:
+        chance = self.random
+        return {
+            "dependentRequired": (
+                0.15, lambda: {chance.choice(NAMES): chance.sample(NAMES, chance.randint(0, 2))},
+            ),
+            "dependentSchemas": (0.15, lambda: {chance.choice(NAMES): inner()}),
+            "unevaluatedProperties": (0.25, lambda: chance.choice([False, False, inner()])),
+        }  # fmt: skip
+
+    def modern_array(self, inner: Callable[[], Any]) -> Rows:
+        chance = self.random
+        return {
+            "prefixItems": (0.3, lambda: [inner() for _ in range(chance.randint(1, 2))]),
+            "items": (0.5, inner),
+            "minContains": (0.2, lambda: chance.randint(0, 2)),
+            "maxContains": (0.2, lambda: chance.randint(0, 2)),
+            "unevaluatedItems": (0.2, lambda: chance.choice([False, False, inner()])),
         }  # fmt: skip
 
     def array(self, depth: int) -> dict[str, Any]:
@@ -112,7 +157,8 @@ class Maker:
             "minItems": (0.3, lambda: chance.randint(0, 2)),
             "maxItems": (0.3, lambda: chance.randint(0, 3)),
             "uniqueItems": (0.15, lambda: True),
-            "contains": (0.15, inner),
+            "contains": (0.4 if self.modern else 0.15, inner),
+            **(self.modern_array(inner) if self.modern else {}),
         })  # fmt: skip
 
     def union(self, depth: int) -> dict[str, Any]:
@@ -179,7 +225,7 @@ class Maker:
         kind = self.random.random()
         if isinstance(value, dict) and key not in HELD and kind < 0.5:
             parent[key] = self.schema(2)
-        elif isinstance(parent, dict) and kind < 0.3 and key not in ("definitions", *"pq", "$ref"):
+        elif isinstance(parent, dict) and kind < 0.3 and key not in KEPT:
             del parent[key]
         elif isinstance(value, int | float) and not isinstance(value, bool):
             parent[key] = abs(value + self.random.choice([-1, 1]))
@@ -229,7 +275,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any, Any]]:
 def attack(old: Any, new: Any, maker: Maker) -> str:
     """Compare one pair and hold the verdict to what the validator says; give the verdict."""
     try:
-        before, after = (jsonschema_rs.Draft7Validator(one, offline=True) for one in (old, new))
+        before, after = (VALIDATORS[dialect_of(one)](one, offline=True) for one in (old, new))
         found = compare(old, new, "strict", clock=time.process_time)
     except (Rejected, ValueError):
         return "malformed"

@@ -10,7 +10,11 @@ from tallystick.schemas.compat import compare
 
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer"}
-ONE = {"type": "object", "properties": {"k": {"const": 1}, "x": TEXT}, "required": ["k"]}
+ONE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"k": {"const": 1}, "x": TEXT},
+    "required": ["k"],
+}
 TWO = {"type": "object", "properties": {"k": {"const": 2}, "y": TEXT}, "required": ["k"]}
 SIX = {"type": "object", "properties": {"k": {"const": 6}, "z": TEXT}, "required": ["k"]}
 
@@ -60,3 +64,66 @@ def test_what_moved_or_was_added_as_optional_is_compatible(old: Any, new: Any) -
 )
 def test_what_is_gone_or_newly_demanded_breaks(old: Any, new: Any) -> None:
     assert compare(old, new, "babelqueue").verdict == "breaking"
+
+
+NULL = {"type": "null"}
+BOTH = fields(a=TEXT, b=COUNT)
+MORE = fields(a=TEXT, b=COUNT, c=COUNT)
+MAP = {"type": "object", "additionalProperties": TEXT}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (BOTH, {"anyOf": [BOTH, NULL]}),
+        (BOTH, {"oneOf": [NULL, MORE]}),
+        (fields(), {"oneOf": [NULL, fields(c=COUNT)]}),
+        ({"anyOf": [BOTH, NULL]}, {"oneOf": [NULL, MORE]}),
+        ({"anyOf": [BOTH, NULL]}, {**MORE, "type": ["object", "null"]}),
+        (fields(p=BOTH), fields(p={"anyOf": [MORE, NULL]})),
+        ({"oneOf": [ONE, TWO]},
+         {"oneOf": [NULL, {**ONE, "properties": {**ONE["properties"], "z": COUNT}}, TWO]}),
+        ({**BOTH, "additionalProperties": False}, {**fields(a=TEXT, b=COUNT, c=False),
+                                                   "additionalProperties": False}),
+        (MAP, {**MAP, "properties": {"k": {"type": ["string", "null"]}}}),
+        ({**fields(a=TEXT), "patternProperties": {"a": TEXT}},
+         {"anyOf": [NULL, {**fields(), "patternProperties": {"a": TEXT}}]}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_field_may_come_with_null_beside_its_object(old: Any, new: Any) -> None:
+    assert compare(old, new, "babelqueue").verdict == "compatible"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        (fields(a=TEXT), fields(a=TEXT, b=False), "property-with-false-added"),
+        (fields(a=TEXT), fields(a=TEXT, b={"not": {}}), "optional-property-added"),
+        (fields(a=TEXT), {**fields(a=TEXT, b=COUNT), "propertyNames": {"enum": ["a"]}},
+         "property-names-added"),
+        (MAP, {**MAP, "properties": {"k": COUNT}}, ""),
+        ({"allOf": [MAP]}, {"allOf": [MAP], "properties": {"k": COUNT}}, ""),
+        ({"anyOf": [fields(b=COUNT), TEXT]}, {"anyOf": [fields(b=COUNT), TEXT],
+                                              "properties": {"b": TEXT}}, ""),
+        ({"if": {"required": ["x"]}, "then": fields(b=COUNT)},
+         {"if": {"required": ["x"]}, "then": fields(b=COUNT), "properties": {"b": TEXT}}, ""),
+        (BOTH, {"anyOf": [fields(a=TEXT), NULL]}, "property-removed"),
+        (BOTH, {"anyOf": [fields(a=COUNT, b=COUNT), NULL]}, "type-changed"),
+        ({"anyOf": [BOTH, NULL]}, MORE, "nullable-removed"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_name_that_is_forbidden_or_was_described_is_not_added(
+    old: Any, new: Any, rule: str
+) -> None:
+    found = compare(old, new, "babelqueue")
+    assert found.verdict == "breaking"
+    blamed = [row.rule for row in found.changes if row.effect == "breaking"]
+    assert any(one.startswith(rule) for one in blamed), blamed
+
+
+def test_a_witness_of_the_policy_was_valid_before() -> None:
+    old = {"oneOf": [fields(k={"const": 1}), fields(k={"const": 2})]}
+    new = {"oneOf": [fields(k={"const": 1}, z=COUNT), fields(k={"const": 2})]}
+    assert compare(old, new, "babelqueue").verdict == "compatible"

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tallystick.core.errors import Rejected
 from tallystick.schemas.check import Checked, check_registry
 from tallystick.schemas.check_names import collisions, is_urn, kafka_topic, message_id, sqs_queue
 
@@ -217,9 +216,9 @@ def test_every_fault_of_a_manifest_is_given_and_good_rows_are_checked() -> None:
     assert "schema.meta" in {one.rule for one in checked.faults}
 
 
-def test_a_manifest_that_is_not_json_is_rejected() -> None:
-    with pytest.raises(Rejected):
-        check_registry(b'{"schemas": [', lambda _: b"")
+def test_a_manifest_that_is_not_json_is_a_finding() -> None:
+    checked = check_registry(b'{"schemas":\n [', lambda _: b"")
+    assert rules(checked) == [("registry.json", 2, "", "manifest")]
 
 
 def test_the_lock_names_every_urn_once() -> None:

@@ -355,7 +355,7 @@ def test_a_version_that_cannot_be_read_is_reported(
     (history / "registry.json").write_text(good)
     git(history, "commit", "-qam", "mended")
     words = ("--registry", str(history), "--against", "HEAD", "--mode", "FORWARD_TRANSITIVE")
-    tally(*words)
+    assert tally(*words) == 1
     assert f"unread commit {slip}: registry/registry.json:1: " in capsys.readouterr().out
     tally(*words, "--json")
     (unread,) = json.loads(capsys.readouterr().out)["unread"]

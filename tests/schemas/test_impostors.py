@@ -15,6 +15,7 @@ from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas import fast, guard, ids, intricacy
 from tests.impostors.patches import Patches, find, rewrite
 from tests.impostors.rows import read_rows
+from tests.schemas import registry_laws
 
 ROWS = list(read_rows((Path(__file__).parent / "impostors.txt").read_text("utf-8")))
 TOO_LONG = 0.02  # seconds of processor time
@@ -129,7 +130,10 @@ def ids_hold() -> bool:
     return order == ["c", "b"] and ids.parse_lock(b'{"ids": {"a": 2147483647}}') == {"a": 2**31 - 1}
 
 
-LAWS = (quick_types_hold, ways_hold, growth_holds, circles_hold, ids_hold, the_guard_holds)
+LAWS = (
+    quick_types_hold, ways_hold, growth_holds, circles_hold, ids_hold,
+    *registry_laws.LAWS, the_guard_holds,
+)  # fmt: skip
 
 
 def holds() -> bool:

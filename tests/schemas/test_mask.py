@@ -17,6 +17,7 @@ from tallystick.schemas.mask import (
     splice,
 )
 from tallystick.schemas.mask_spans import find_spans
+from tallystick.schemas.pii_values import value_kind
 from tallystick.schemas.values import parse_json
 
 MARK = {"x-gdpr-sensitive": True}
@@ -35,10 +36,20 @@ def properties(**members: Any) -> dict[str, Any]:
 # A case is (schema, value, value as it must come out, the secrets in it).
 Case = tuple[Any, Any, Any, list[str]]
 SECRETS = st.text("qwxz", min_size=5, max_size=12).map(lambda tail: f"S{tail}")
+
+
+def is_plain(number: float) -> bool:
+    """Leave out the few numbers that are a card or an identity number by chance."""
+    return not value_kind(number)
+
+
 HARMLESS: st.SearchStrategy[tuple[dict[str, Any], Any]] = st.one_of(
     st.tuples(st.just(TEXT), st.text('abc äö\n"\\', max_size=8)),
-    st.tuples(st.just({"type": "integer"}), st.integers(-(10**40), 10**40)),
-    st.tuples(st.just({"type": "number"}), st.floats(allow_nan=False, allow_infinity=False)),
+    st.tuples(st.just({"type": "integer"}), st.integers(-(10**40), 10**40).filter(is_plain)),
+    st.tuples(
+        st.just({"type": "number"}),
+        st.floats(allow_nan=False, allow_infinity=False).filter(is_plain),
+    ),
     st.tuples(st.just({"type": "boolean"}), st.booleans()),
     st.tuples(st.just({"type": ["null", "string"]}), st.none()),
     st.tuples(st.just({"enum": ["a@example.com"]}), st.just("a@example.com")),
@@ -148,7 +159,8 @@ def test_every_span_holds_exactly_its_value(value: Any, indent: int | None) -> N
 
 def test_big_integers_and_odd_numbers_stay_as_they_were_written() -> None:
     raw = b'{"n":9007199254740993,  "f":1.10,"e":1E2, "s":"\\u0041", "email":"alice@example.com"}'
-    schema = properties(n={}, f={}, e={}, s={}, email={**TEXT, **MARK})
+    number = {"type": "number"}
+    schema = properties(n=number, f=number, e=number, s=TEXT, email={**TEXT, **MARK})
     masked = splice(raw, plan_payload(schema, parse_json(raw, "m")))
     assert masked == raw.replace(b"alice@example.com", b"a***")
 
@@ -173,8 +185,14 @@ def test_big_integers_and_odd_numbers_stay_as_they_were_written() -> None:
          {"email_verified": True}),
         (properties(note=TEXT), {"note": "write to bob@example.com"}, {"note": "w***"}),
         (properties(note=TEXT), {"note": "pay TR330006100519786457841326 now"}, {"note": "p***"}),
-        (properties(ref={"type": "integer"}), {"ref": 4111111111111111},
-         {"ref": 4111111111111111}),
+        (properties(ref={"type": "integer"}), {"ref": 4111111111111111}, {"ref": "***"}),
+        (properties(ref={"type": "integer"}), {"ref": 4111111111111112},
+         {"ref": 4111111111111112}),
+        (properties(ref={"type": "number"}), {"ref": 10000000146.0}, {"ref": "***"}),
+        (properties(a={}, b=True), {"a": "x1", "b": 2}, {"a": "***", "b": "***"}),
+        (properties(a={"minLength": 1}), {"a": "secret"}, {"a": "s***"}),
+        (properties(a={}), {"a": [7, {"b": "text"}]}, {"a": ["***", "***"]}),
+        (properties(a={"const": "x"}), {"a": "x"}, {"a": "x"}),
         (properties(x={"type": "string", "contentMediaType": "application/json"}),
          {"x": '{"a": 1}'}, {"x": "{***"}),
         ({"additionalProperties": TEXT}, {"a@example.com": "ok", "b@example.com": "ok"},
@@ -194,7 +212,7 @@ def test_big_integers_and_odd_numbers_stay_as_they_were_written() -> None:
         ({"type": "array", "items": {}}, [1, "x"], ["***", "***"]),
         ({"type": "array", "items": True}, [1], ["***"]),
         (True, {"a": 1}, {"a": "***"}),
-        (False, "text", "text"),
+        (False, "text", "t***"),
     ],
 )  # fmt: skip
 def test_masking_fails_closed(schema: Any, value: Any, kept: Any) -> None:

@@ -50,6 +50,9 @@ def properties(**members: Any) -> dict[str, Any]:
         ("address", "address"), ("addresses", "address"), ("address1", "address"),
         ("ev_adresi", "address"), ("dob", "birth"), ("dateOfBirth", "birth"),
         ("doğum_tarihi", "birth"), ("DOĞUM_TARİHİ", "birth"), ("ip_address", "ip_address"),
+        ("mac_address", "mac_address"), ("password", "password"), ("şifre", "password"),
+        ("gender", "gender"), ("cinsiyet", "gender"), ("uyruk", "origin"),
+        ("iş_telefonu", "phone"), ("user_name", "username"), ("nickname", "name"),
     ],
 )  # fmt: skip
 def test_a_personal_name_is_known_in_english_and_turkish(name: str, category: str) -> None:
@@ -59,9 +62,44 @@ def test_a_personal_name_is_known_in_english_and_turkish(name: str, category: st
 
 
 @pytest.mark.parametrize(
+    ("category", "names"),
+    [
+        ("email", "useremail emailaddress contactemail userEmails eposta epostaadresi email2"),
+        ("phone", "homephone mobilephone phoneno phonenumbers telefonno ceptelefonu istelefonu"),
+        ("name", "firstname fullname customername adsoyad adisoyadi musteriadi annekizliksoyadi"),
+        ("username", "username usernames kullaniciadi"),
+        ("password", "userpassword newpassword kullanicisifresi"),
+        ("address", "homeaddress shippingaddress addressline1 evadresi zipcode"),
+        ("birth", "birthdate birthplace dateofbirth dogumtarihi dogumyeri"),
+        ("national_id", "tckimlikno kimlikno socialsecuritynumber nationalid"),
+        ("mac_address", "macaddress macadresi"), ("card", "kredikartino creditcardnumber"),
+        ("bank_account", "bankaccountno ibanno"), ("ip_address", "ipaddress"),
+    ],
+)  # fmt: skip
+def test_a_name_written_as_one_word_is_known_too(category: str, names: str) -> None:
+    kinds = {name: name_kind(name) for name in names.split()}
+    assert {name: kind and kind.category for name, kind in kinds.items()} == dict.fromkeys(
+        kinds, category
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["emailverified", "phonecount", "isemailverified", "hasphone", "phonetype", "mailserver",
+     "hostname", "namespace", "classname", "streetlight", "addressable", "addressbook", "hotel",
+     "telegram", "phonetic", "cardinality", "microphone", "saxophone", "agenda", "mailing",
+     "password_reset", "passwordpolicy", "password_changed_at", "emailhash", "email_mac", "mac",
+     "telefonsayisi", "epostaonayi", "sifredurumu", "adim", "islem", "platelet", "rebirth",
+     "gendered", "postgres", "piano", "canton", "a" * 5000],
+)  # fmt: skip
+def test_a_word_that_holds_a_personal_one_by_chance_is_not_personal(name: str) -> None:
+    assert name_kind(name) is None
+
+
+@pytest.mark.parametrize(
     "name",
     ["email_verified", "mailbox_count", "ip_address_hash", "address_id", "phone_type", "isEmail",
-     "emailSentAt", "mobile_app_version", "adres_sayisi", "eposta_onayi", "mac_address", "mailbox",
+     "emailSentAt", "mobile_app_version", "adres_sayisi", "eposta_onayi", "mailbox",
      "name", "product_name", "filename", "city", "note", "order_id", "currency", "emailTemplate",
      "ads", "card_id", "cardType", "wallet_address", "telefon_dogrulandi", "user_id", "line", ""],
 )  # fmt: skip
@@ -247,3 +285,27 @@ def test_a_waiver_without_a_use_is_told() -> None:
 def test_a_waiver_without_reason_or_end_is_rejected(raw: bytes) -> None:
     with pytest.raises(Rejected, match=r"w\.json:1"):
         parse_waivers(raw, "w.json")
+
+
+@pytest.mark.parametrize(
+    ("values", "category"),
+    [([10000000146], "national_id"), ([4111111111111111, 5500005555555559], "card"),
+     ([4111111111111112], None), ([10000000146.0], "national_id"), ([1.5], None)],
+)  # fmt: skip
+def test_a_number_with_true_check_digits_is_evidence(
+    values: list[Any], category: str | None
+) -> None:
+    schema = properties(ref={"type": "number", "examples": values})
+    found = suspects(schema)
+    assert found == ([("ref", category)] if category else [])
+
+
+def test_a_suspect_behind_a_reference_is_where_it_stands() -> None:
+    files = {
+        "a.json": {"properties": {"who": {"$ref": "b.json"}}},
+        "b.json": {"properties": {"n": {"type": "integer"}, "email": {"type": "string"}}},
+    }
+    manifest = '{"schemas": [{"urn": "urn:a", "schema": "a.json"}]}'
+    two = parse_catalog(manifest, lambda path: json.dumps(files[path], indent=1).encode())
+    (found,) = audit(two)
+    assert (found.file, found.line, found.pointer) == ("b.json", 6, "/properties/email")

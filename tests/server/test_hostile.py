@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tallystick.core.errors import Unavailable
 from tallystick.server.examine import Job, Report
 from tallystick.server.pool import BUDGET_SECONDS, Busy, Pool
 from tests.server.serving import ORDERS, Served, encode
@@ -220,6 +221,40 @@ def test_too_many_candidates_at_once_are_turned_away() -> None:
 
     with pytest.raises(Busy):
         run(work())
+
+
+def test_a_candidate_for_which_no_worker_comes_free_is_turned_away() -> None:
+    async def work() -> int:
+        pool = Pool(patience=0.0)  # never opened: there is no worker
+        with pytest.raises(Busy):
+            await pool.examine(job())
+        return pool.waiting
+
+    assert run(work()) == 0
+
+
+def test_a_worker_that_does_not_come_up_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tallystick.server.pool._AGAIN_SECONDS", 0.0)
+
+    async def work() -> Report:
+        pool = Pool(budget=30.0, patience=60.0)
+        start = pool._start
+        tries: list[int] = []
+
+        async def fail_twice() -> None:
+            tries.append(1)
+            if len(tries) < 3:
+                raise Unavailable("a worker process did not start", code="server.worker")
+            await start()
+
+        monkeypatch.setattr(pool, "_start", fail_twice)
+        pool._start_soon()
+        try:
+            return await pool.examine(job())
+        finally:
+            await pool.close()
+
+    assert run(work()).verdict == "compatible"
 
 
 def test_no_worker_outlives_the_pool() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas.ids import LOCK, render_lock
-from tallystick.server.reload import open_store, refresh
+from tallystick.server.reload import Store, keep_fresh, open_store, refresh
 from tests.server.serving import ANY, MONEY, ORDERS, write_registry
 
 
@@ -103,3 +104,22 @@ def test_a_registry_that_never_was_good_is_not_served(folder: Path) -> None:
         open_store(folder)
     with pytest.raises(Unavailable):
         open_store(folder / "nowhere.json")
+
+
+def test_what_nobody_foresaw_does_not_end_the_watch(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(folder)
+    looks: list[int] = []
+
+    def look(_: Store) -> bool:
+        looks.append(1)
+        if len(looks) == 1:
+            raise ValueError("no")
+        raise KeyboardInterrupt  # ends the test: a second look was taken
+
+    monkeypatch.setattr("tallystick.server.reload.refresh", look)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(keep_fresh(store, 0.0))
+    assert (store.error, store.failures) == ("internal fault: ValueError: no", 1)
+    assert store.snapshot.subjects

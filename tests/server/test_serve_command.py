@@ -73,7 +73,7 @@ def test_a_taken_port_is_one_clear_line_and_exit_2(folder: Path) -> None:
 def test_a_broken_registry_is_not_served(folder: Path) -> None:
     (folder / "any.json").write_text('{"type": "strnig"}')
     done = command("--registry", str(folder), "--port", "0")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "any.json" in done.stderr
 
 

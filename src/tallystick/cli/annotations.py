@@ -14,22 +14,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.core.errors import TallystickError, Unavailable, exit_code
+from tallystick.core.errors import Refused, Rejected, TallystickError, Unavailable, exit_code
 from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["add_outputs", "main", "tell_machines"]
+__all__ = ["add_outputs", "gate", "main", "tell_machines", "write_text"]
+
+Run = Callable[[argparse.Namespace], int]
 
 _COMMAND: Final = re.compile(r"::(error|warning|notice) ([^:]*)::(.*)")
+_PLACE: Final = re.compile(r"(.+?):([0-9]+): ")
 _MOST_ROWS: Final = 200
 
 
@@ -48,6 +54,45 @@ def tell_machines(args: argparse.Namespace, suite: str, marks: Sequence[Mark]) -
         print(github_annotations(placed), end="")
     if args.junit:
         write_text(args.junit, junit_xml(suite, marks))
+
+
+def gate(suite: str) -> Callable[[Run], Run]:
+    """Make a verb tell what keeps it from its work in the format asked for, with exit 2."""
+
+    def around(run: Run) -> Run:
+        @wraps(run)
+        def told(args: argparse.Namespace) -> int:
+            try:
+                return run(args)
+            except TallystickError as error:
+                _tell_fault(args, suite, error)
+                if isinstance(error, Rejected | Refused):
+                    raise Unavailable(str(error), code=error.code, hint=error.hint) from error
+                raise
+
+        return told
+
+    return around
+
+
+def _tell_fault(args: argparse.Namespace, suite: str, error: TallystickError) -> None:
+    found = _PLACE.match(error.message)
+    file, line = (_in_folder(args, found[1]), int(found[2])) if found else ("", 0)
+    if getattr(args, "json", False):
+        fault = {
+            "code": error.code, "message": error.message, "file": file, "line": line,
+            "pointer": getattr(error, "pointer", None), "hint": error.hint,
+        }  # fmt: skip
+        print(json.dumps({"error": fault}, indent=2))
+    if hasattr(args, "junit"):
+        tell_machines(args, suite, [Mark(suite, "failed", str(error), str(error), file, line)])
+
+
+def _in_folder(args: argparse.Namespace, file: str) -> str:
+    """Name a file of the registry from here."""
+    registry = getattr(args, "registry", None) or Path()
+    inside = (registry if registry.is_dir() else registry.parent) / file
+    return str(inside) if inside.exists() and not Path(file).exists() else file
 
 
 def write_text(path: Path, text: str) -> None:
@@ -79,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tally schema")
     schema.register(parser)
     caught = io.StringIO()
-    fault = ""
+    fault = told = ""
     with contextlib.redirect_stdout(caught):
         try:
             args = parser.parse_args(words)
@@ -88,13 +133,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = int(args.run(args))
         except TallystickError as error:
             fault, status = str(error), exit_code(error)
+            told = caught.getvalue()
         except SystemExit as stop:  # argparse has said why on stderr
             fault = "" if not stop.code else "the arguments make no sense: see the log"
             status = int(stop.code or 0)
     lines = [_relocate(line) for line in caught.getvalue().splitlines()]
     print("".join(f"{line}\n" for line in lines), end="")
     if fault:
-        print(github_annotations([Mark("tally schema", "failed", fault)]), end="")
+        if not told:
+            print(github_annotations([Mark("tally schema", "failed", fault)]), end="")
         print(f"tally schema: {fault}", file=sys.stderr)
     verdict = {0: "passed", 1: "failed"}.get(status, "could not run")
     headline = f"Schema {words[0] if words else 'gate'}: {verdict}"

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tallystick.cli.annotations import write_text
+from tallystick.cli.annotations import gate, write_text
 from tallystick.schemas.asyncapi import SPECS, export_asyncapi
 from tallystick.schemas.asyncapi_bindings import BINDINGS
 from tallystick.schemas.catalog import MANIFEST, load_catalog
@@ -54,6 +54,7 @@ def _protocols(text: str) -> tuple[str, ...]:
     return names
 
 
+@gate("tally schema export-asyncapi")
 def run(args: argparse.Namespace) -> int:
     """Write the document."""
     catalog = load_catalog(args.registry)

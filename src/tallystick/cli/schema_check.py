@@ -17,9 +17,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tallystick.cli.annotations import add_outputs, tell_machines
-from tallystick.core.errors import Rejected, Unavailable
-from tallystick.schemas.catalog import MANIFEST, read_inside
+from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.schemas.catalog import MANIFEST, read_inside, read_registry
 from tallystick.schemas.check import Checked, check_registry
 from tallystick.schemas.outputs import Mark
 
@@ -43,6 +42,7 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@gate("tally schema check")
 def run(args: argparse.Namespace) -> int:
     """Check the registry and give 1 when a fault was found."""
     checked = _check(args.registry)
@@ -68,20 +68,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(path: Path) -> Checked:
-    manifest = path / MANIFEST if path.is_dir() else path
-    try:
-        raw = manifest.read_bytes()
-    except OSError as error:
-        raise Unavailable(
-            f"{manifest}: {error.strerror}",
-            code="registry.missing",
-            hint="name the manifest with --registry",
-        ) from error
+    manifest, raw = read_registry(path)
     root = manifest.parent
-    try:
-        checked = check_registry(raw, lambda inside: read_inside(root, inside), manifest.name)
-    except Rejected as error:  # not JSON: nothing could be checked, so nothing was found
-        raise Unavailable(f"{root / str(error)}", code=error.code, hint=error.hint) from None
+    checked = check_registry(raw, lambda inside: read_inside(root, inside), manifest.name)
     faults = (replace(fault, file=os.path.normpath(root / fault.file)) for fault in checked.faults)
     return replace(checked, faults=tuple(faults))
 

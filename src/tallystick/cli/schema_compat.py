@@ -5,34 +5,44 @@
     tally schema compat --against v1.0 --mode FULL_TRANSITIVE --github
 
 A break comes with a witness: a document that was valid and now is not. What could be neither
-proven nor broken is `unknown` and fails, unless `--allow-unknown` is given. A `_TRANSITIVE` mode
-looks at every version up to the commit and up to HEAD, and names the one that a change breaks.
+proven nor broken is `unknown` and fails, unless `--allow-unknown` is given; so is an old version
+that cannot be read. A `_TRANSITIVE` mode looks at every version up to the commit and up to HEAD,
+and names the one that a change breaks. A manifest that was moved is found by its URNs, or named
+outright: `--against v1.0:old/registry.json`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tallystick.core.errors import Rejected, Unavailable, UsageError
+from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.core.errors import Unavailable, UsageError
 from tallystick.schemas.catalog import (
-    Entry,
+    MANIFEST,
+    Catalog,
+    bundled,
     load_catalog,
+    locate,
     parse_catalog,
     read_inside,
-    self_contained,
 )
 from tallystick.schemas.compat import Comparison, compare_bundled
 from tallystick.schemas.modes import MODES, mode_named
-from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
-from tallystick.schemas.registry_compat import Unread, UrnChange, compare_catalogs, compare_history
-from tallystick.schemas.values import line_of
+from tallystick.schemas.outputs import Mark
+from tallystick.schemas.registry_compat import Unread, UrnChange, compare_history
+from tallystick.schemas.validate import compile_entry
 
 __all__ = ["register", "run"]
+
+_FILE = "schema"
+_LONGEST = 500
 
 
 def register(subparsers: Any) -> None:
@@ -51,13 +61,11 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--formats", choices=("dialect", "assert", "annotate"), default="dialect")
     parser.add_argument("--allow-unknown", action="store_true", help="an unknown does not fail")
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true")
-    output.add_argument("--github", action="store_true", help="GitHub workflow annotations")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML as well")
+    add_outputs(parser)
     parser.set_defaults(run=run)
 
 
+@gate("tally schema compat")
 def run(args: argparse.Namespace) -> int:
     """Compare two files, or the registry with a commit; give 1 on a break."""
     mode_named(args.mode)
@@ -73,18 +81,15 @@ def run(args: argparse.Namespace) -> int:
     failing = [change for change in changes if _fails(change.comparison, args)]
     if args.json:
         print(json.dumps(_as_json(changes, unread, args), indent=2, ensure_ascii=False))
-    elif args.github:
-        print(github_annotations(_marks(changes, unread, args)), end="")
-    elif args.against is None:
-        _print_comparison(changes[0].comparison, "")
-    else:
-        _print_registry(changes, unread, args)
-    if args.junit:
-        marks = _marks(changes, unread, args)
-        args.junit.write_text(junit_xml("tally schema compat", marks), encoding="utf-8")
+    elif not args.github:
+        if args.against is None:
+            _print_comparison(changes[0].comparison, "")
+        else:
+            _print_registry(changes, unread, args)
+    tell_machines(args, "tally schema compat", _marks(changes, unread, args))
     if failing and args.mode == "babelqueue" and not args.json:
         print("hint: register the new shape under a new URN instead", file=sys.stderr)
-    return 1 if failing else 0
+    return 1 if failing or (unread and not args.allow_unknown) else 0
 
 
 def _fails(comparison: Comparison, args: argparse.Namespace) -> bool:
@@ -94,12 +99,16 @@ def _fails(comparison: Comparison, args: argparse.Namespace) -> bool:
 
 
 def _compare_files(args: argparse.Namespace) -> UrnChange:
-    (old, _), (new, entry) = (_load_file(Path(name), args.registry) for name in args.schemas)
-    comparison = compare_bundled(old, new, args.mode, formats=args.formats, clock=time.process_time)
-    return UrnChange(entry.path, "changed", comparison, entry, args.schemas[0])
+    old, new = (_load_file(Path(name), args.registry) for name in args.schemas)
+    (before, _), (after, _) = (compile_entry(one, _FILE) for one in (old, new))
+    comparison = compare_bundled(
+        before.schema, after.schema, args.mode, formats=args.formats, clock=time.process_time
+    )
+    entry = new.entries[_FILE]
+    return UrnChange(entry.path, "changed", comparison, entry, new, args.schemas[0])
 
 
-def _load_file(path: Path, registry: Path) -> tuple[Any, Entry]:
+def _load_file(path: Path, registry: Path) -> Catalog:
     """Read one schema; its references stay inside the registry's folder, else its own."""
     if not path.is_file():
         raise Unavailable(f"{path}: no such file", code="schema.missing")
@@ -107,28 +116,25 @@ def _load_file(path: Path, registry: Path) -> tuple[Any, Entry]:
     if not registry.exists() or not path.resolve().is_relative_to(root.resolve()):
         root = path.parent
     inside = path.resolve().relative_to(root.resolve()).as_posix()
-    manifest = json.dumps({"schemas": [{"urn": "schema", "schema": inside}]})
-    try:
-        catalog = parse_catalog(manifest, lambda name: read_inside(root, name), str(path), root)
-        return self_contained(catalog, "schema"), catalog.entries["schema"]
-    except Rejected as fault:  # exit 1 is a break; a file that is no schema says nothing of that
-        raise Unavailable(str(fault), code=fault.code, hint=fault.hint) from None
+    manifest = json.dumps({"schemas": [{"urn": _FILE, "schema": inside}]})
+    found = parse_catalog(manifest, lambda name: read_inside(root, name), str(path), root)
+    return replace(found, origin=os.path.join(root, ""))  # noqa: PTH118 - a path that ends with /
 
 
 def _compare_registry(args: argparse.Namespace) -> tuple[list[UrnChange], list[Unread]]:
     from tallystick.schemas.history import (  # noqa: PLC0415 - only when git is asked
-        catalog_at,
+        catalogs_at,
         open_repository,
         past_catalogs,
     )
 
     new = load_catalog(args.registry)
-    how: dict[str, Any] = {"formats": args.formats, "clock": time.process_time}
     with open_repository(args.registry) as repository:
-        if mode_named(args.mode).transitive:
-            return compare_history(past_catalogs(repository, args.against), new, args.mode, **how)
-        old = catalog_at(repository, args.against)
-        return list(compare_catalogs(old, new, args.mode, **how)), []
+        read = past_catalogs if mode_named(args.mode).transitive else catalogs_at
+        past = list(read(repository, args.against))
+        if not any(isinstance(old, Unread) or old.entries for old in past):
+            print(f"tally: there is no URN at {args.against}: all are new", file=sys.stderr)
+        return compare_history(past, new, args.mode, formats=args.formats, clock=time.process_time)
 
 
 def _culprit(change: UrnChange, args: argparse.Namespace) -> str:
@@ -168,7 +174,7 @@ def _print_rows(comparison: Comparison, indent: str) -> None:
         print(f"{indent}{_SIGNS[row.effect]} {row.pointer or '(root)'} {row.rule}: {row.message}")
     if comparison.has_witness:
         print(f"{indent}witness, {_DIRECTIONS[comparison.direction]}:")
-        print(f"{indent}  {json.dumps(comparison.witness, ensure_ascii=False)}")
+        print(f"{indent}  {_shown(comparison.witness)}")
     if comparison.reason:
         print(f"{indent}unknown because {comparison.reason}")
 
@@ -186,6 +192,7 @@ def _as_json(
         return {"mode": args.mode, **changes[0].comparison.as_json()}
     order = ("compatible", "unknown", "breaking")
     verdicts = [change.comparison.verdict for change in changes]
+    verdicts += ["unknown" for _ in unread]
     return {
         "mode": args.mode,
         "against": args.against,
@@ -206,34 +213,52 @@ def _as_json(
 
 def _marks(changes: list[UrnChange], unread: list[Unread], args: argparse.Namespace) -> list[Mark]:
     """Give one mark per breaking row, or one per URN; the first of a URN shows the witness."""
-    root = Path(args.schemas[1]).parent if args.schemas else args.registry.parent
+    level: Any = "warning" if args.allow_unknown else "failed"
     marks = [
-        Mark(f"commit {one.commit[:12]}", "warning", f"cannot be read: {one.reason}")
+        Mark(f"commit {one.commit[:12]}", level, f"cannot be read: {one.reason}", one.reason)
         for one in unread
     ]
     for change in changes:
         comparison = change.comparison
         name = f"{change.state} {change.urn}{_culprit(change, args)}"
-        file = args.schemas[1] if args.schemas else str(root / change.entry.path)
         bad = [row for row in comparison.changes if row.effect == "breaking"]
+        file, line = _place(change, "", args)
         if not _fails(comparison, args):
-            level: Any = "warning" if comparison.verdict == "unknown" else "passed"
-            marks.append(Mark(name, level, comparison.reason, "", file, 1))
+            passed: Any = "warning" if comparison.verdict == "unknown" else "passed"
+            marks.append(Mark(name, passed, comparison.reason, "", file, line))
             continue
         detail = _detail(comparison)
         if not bad:
             message = comparison.reason or "breaking"
-            marks.append(Mark(name, "failed", f"{message}\n{detail}".strip(), detail, file, 1))
+            marks.append(Mark(name, "failed", f"{message}\n{detail}".strip(), detail, file, line))
         for at, row in enumerate(bad):
             shown = detail if at == 0 else ""
             text = f"{row.rule} at {row.pointer or '(root)'}: {row.message}"
-            line = line_of(change.entry.text, row.pointer) if change.state != "removed" else 1
-            marks.append(Mark(name, "failed", f"{text}\n{shown}".strip(), shown, file, line))
+            where = _place(change, row.pointer, args)
+            marks.append(Mark(name, "failed", f"{text}\n{shown}".strip(), shown, *where))
     return marks
+
+
+def _place(change: UrnChange, pointer: str, args: argparse.Namespace) -> tuple[str, int]:
+    """Say where to look: the file and the line that a row is about, or the manifest it left."""
+    if change.state == "removed":
+        folder = args.registry.is_dir()
+        return str(args.registry / MANIFEST if folder else args.registry), 1
+    held = bundled(change.catalog, change.entry.urn)
+    place = locate(change.catalog, held, pointer)
+    file = place.file if change.catalog.origin else str(change.catalog.root / place.file)
+    return os.path.normpath(file), place.line
 
 
 def _detail(comparison: Comparison) -> str:
     if not comparison.has_witness:
         return ""
-    shown = json.dumps(comparison.witness, ensure_ascii=False)
-    return f"witness, {_DIRECTIONS[comparison.direction]}: {shown}"
+    return f"witness, {_DIRECTIONS[comparison.direction]}: {_shown(comparison.witness)}"
+
+
+def _shown(witness: Any) -> str:
+    """Write a witness; a long one is cut short, and says so."""
+    text = json.dumps(witness, ensure_ascii=False)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}... ({len(text)} characters; --json gives all)"

@@ -23,14 +23,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tallystick.cli.annotations import add_outputs, tell_machines
-from tallystick.core.errors import Rejected, Unavailable, UsageError
-from tallystick.schemas.catalog import MANIFEST, Catalog, load_catalog, self_contained
-from tallystick.schemas.check import is_envelope
+from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.schemas.catalog import MANIFEST, Catalog, load_catalog
 from tallystick.schemas.mask import mask_message
 from tallystick.schemas.outputs import Mark
 from tallystick.schemas.pii import Suspect, audit, inventory, read_examples
-from tallystick.schemas.validate import urn_of
+from tallystick.schemas.validate import compile_entry, is_envelope, urn_of
 from tallystick.schemas.values import parse_json
 from tallystick.schemas.waivers import Settled, Waiver, parse_waivers, settle
 
@@ -64,6 +63,7 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@gate("tally schema gdpr")
 def run(args: argparse.Namespace) -> int:
     """List, require or mask; 1 when something personal has no mark or a waiver has run out."""
     for name, needed, given in (
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(catalog: Catalog, args: argparse.Namespace) -> int:
-    marked = {urn: inventory(self_contained(catalog, urn)) for urn in sorted(catalog.entries)}
+    marked = {urn: inventory(_schema(catalog, urn)) for urn in sorted(catalog.entries)}
     total = sum(map(len, marked.values()))
     if args.json:
         rows = [
@@ -94,6 +94,11 @@ def _list(catalog: Catalog, args: argparse.Namespace) -> int:
     marks = [Mark(urn, "passed", f"{len(paths)} sensitive") for urn, paths in marked.items()]
     tell_machines(args, "tally schema gdpr", marks)
     return 0
+
+
+def _schema(catalog: Catalog, urn: str) -> Any:
+    """Give the schema of a URN, known to be well formed."""
+    return compile_entry(catalog, urn)[0].schema
 
 
 def print_inventory(marked: dict[str, dict[str, str]]) -> None:
@@ -214,8 +219,8 @@ def _mask(catalog: Catalog, args: argparse.Namespace) -> int:
     message = parse_json(raw, args.mask)
     urn = _urn(message, args.urn)
     if urn not in catalog.entries:
-        raise Rejected(f"no schema is registered for {urn!r}", code="urn.unknown")
-    masked = mask_message(raw, message, self_contained(catalog, urn)).decode()
+        raise UsageError(f"no schema is registered for {urn!r}", code="urn.unknown")
+    masked = mask_message(raw, message, _schema(catalog, urn)).decode()
     print(masked, end="" if masked.endswith("\n") else "\n")
     return 0
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tallystick.cli.annotations import gate
 from tallystick.core.errors import Unavailable
 
 __all__ = ["register", "run"]
@@ -36,6 +37,7 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@gate("tally schema replay")
 def run(args: argparse.Namespace) -> int:
     """Replay and give 1 when a message would break."""
     from tallystick.pipeline.replay import replay  # noqa: PLC0415 - Arrow loads when used

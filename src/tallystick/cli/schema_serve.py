@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tallystick.cli.annotations import gate
 from tallystick.core.errors import UsageError
 from tallystick.schemas.catalog import MANIFEST, load_catalog
 from tallystick.schemas.ids import LOCK, assign_ids, parse_lock, render_lock
@@ -59,6 +60,7 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@gate("tally schema serve")
 def run(args: argparse.Namespace) -> int:
     """Serve until told to stop, or write the lock."""
     if args.write_ids_lock:

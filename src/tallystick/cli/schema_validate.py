@@ -19,9 +19,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from tallystick.cli.annotations import add_outputs, gate, tell_machines
 from tallystick.core.errors import Unavailable
 from tallystick.schemas.catalog import load_catalog
-from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
+from tallystick.schemas.outputs import Mark
 from tallystick.schemas.stream import judge_lines, judge_parallel
 from tallystick.schemas.validate import (
     Finding,
@@ -63,10 +64,7 @@ def register(subparsers: Any) -> None:
         action="store_true",
         help="judge by the subset of draft-07 that every SDK checks; the first violation is given",
     )
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true")
-    output.add_argument("--github", action="store_true", help="GitHub workflow annotations")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML as well")
+    add_outputs(parser)
     parser.set_defaults(run=run)
 
 
@@ -77,6 +75,7 @@ def _positive(text: str) -> int:
     return value
 
 
+@gate("tally schema validate")
 def run(args: argparse.Namespace) -> int:
     """Judge every file and give 1 when anything failed."""
     judge = build_judge(
@@ -98,10 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**counts, "findings": [_as_json(one) for one in kept]}, indent=2))
     marks = [_mark(finding, args.unknown) for finding in kept]
-    if args.github:
-        print(github_annotations(marks), end="")
-    if args.junit:
-        args.junit.write_text(junit_xml("tally schema validate", marks), encoding="utf-8")
+    tell_machines(args, "tally schema validate", marks)
     if args.jsonl and not args.json:
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         print(f"{sum(counts.values())} messages: {summary or 'none'}", file=sys.stderr)
@@ -185,7 +181,7 @@ def _headline(finding: Finding) -> str:
 
 
 def _words(violation: Violation) -> str:
-    if violation.expected is None or violation.keyword == "json":
+    if violation.expected is None or violation.keyword in ("json", "urn"):
         return f"{violation.keyword}: {violation.message}"
     expected = violation.expected
     wanted = expected if isinstance(expected, str) else _short(expected)
@@ -196,7 +192,7 @@ def _words(violation: Violation) -> str:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= 80 else f"{text[:77]}... ({len(text)} characters)"
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:

@@ -3,10 +3,14 @@
 Wherever both schemas describe the same object, a property that only the new one names is set to
 `false` in a copy of the old one. Documents of that copy are the old documents that never used the
 name, so an optional field may be added to an open model, while a required one still breaks. What
-`allOf` joins is one object. A name that the old schema demands is not new: old documents have it. A
-property that only the old one names is removed, unless it was never allowed, or a pattern or
-another branch of the new schema still names it. Branches that did not change are paired, wherever
-they stand.
+`allOf` joins is one object. A name is not new when the old schema demands it, names it in any
+branch, or describes it by a pattern or as one of `additionalProperties`; and a name that no new
+document can have is not added but forbidden.
+
+A property that only the old one names is removed, unless it was never allowed, or a pattern or
+another branch of the new schema still names it. Branches are paired with what they are most like,
+wherever they stand; an object that became one of several (`anyOf: [..., {"type": "null"}]`) with
+the one that is most like it.
 """
 
 from __future__ import annotations
@@ -17,25 +21,31 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tallystick.schemas.containment.nodes import make_source
+from tallystick.schemas.containment.search import make_space
 from tallystick.schemas.refs import find_pointer
 from tallystick.schemas.values import escape
+from tallystick.schemas.witness import is_empty
 
-__all__ = ["align_fields"]
+__all__ = ["Alignment", "align_fields"]
 
 _SINGLE: Final = (
     "items", "additionalProperties", "additionalItems", "contains", "unevaluatedProperties",
     "unevaluatedItems", "then", "else",
 )  # fmt: skip
-_JOINED: Final = ("allOf", "anyOf", "oneOf")
+_STEPS: Final = 10_000
+"""What the question may cost whether new documents can have the new names, all together."""
+_UNIONS: Final = ("anyOf", "oneOf")
+_JOINED: Final = ("allOf", *_UNIONS)
 """Branches of these speak of the same object."""
-_LISTED: Final = (*_JOINED, "prefixItems", "items")
+_BRANCHES: Final = (*_JOINED, "then", "else", "dependentSchemas", "dependencies")
 
 
 @dataclass(frozen=True, slots=True)
 class _Kin:
-    """What is said of an object: names the old schema joins, names the new one has, demands."""
+    """What is said of an object around a place: old schemas that hold too, new names, demands."""
 
-    before: frozenset[str] = frozenset()
+    before: tuple[dict[str, Any], ...] = ()
     after: frozenset[str] = frozenset()
     demanded: frozenset[str] = frozenset()
 
@@ -43,21 +53,37 @@ class _Kin:
 _ALONE: Final = _Kin()
 
 
-def align_fields(old: Any, new: Any) -> tuple[Any, tuple[str, ...]]:
-    """Give the old schema with added names ruled out, and the pointers of removed properties."""
-    work = _Alignment(old, new)
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A copy of the old schema with added names ruled out; pointers of what was added and removed.
+
+    Under `oneOf` or `not` the copy may accept more than the old schema: both must hold.
+    """
+
+    base: Any
+    added: frozenset[str]
+    removed: tuple[str, ...]
+
+
+def align_fields(old: Any, new: Any) -> Alignment:
+    """Set two self-contained schemas side by side."""
+    work = _Walk(old, new)
     work.visit(old, new, "")
-    return (work.rebuild(old) if work.added else old), tuple(dict.fromkeys(work.removed))
+    base = work.rebuild(old) if work.added else True
+    return Alignment(base, frozenset(work.places), tuple(dict.fromkeys(work.removed)))
 
 
-class _Alignment:
+class _Walk:
     """One walk over both documents; `added` maps the identity of an old object to new names."""
 
     def __init__(self, old: Any, new: Any) -> None:
         self.roots = (old, new)
         self.added: dict[int, set[str]] = {}
+        self.places: set[str] = set()
         self.removed: list[str] = []
         self.seen: set[tuple[int, int]] = set()
+        self.space = make_space(_STEPS)
+        self.source = make_source(new)
 
     def follow(self, side: int, schema: Any) -> Any:
         for _ in range(50):
@@ -86,17 +112,36 @@ class _Alignment:
         for key in _SINGLE:
             if key in old and key in new:
                 self.visit(old[key], new[key], f"{at}/{key}")
-        for key in _LISTED:
+        for key in ("allOf", "prefixItems", "items"):
             before, after = old.get(key), new.get(key)
             if isinstance(before, list) and isinstance(after, list):
                 same_object = kin if key in _JOINED else _ALONE
-                for spot, one, two in _pair(before, after, by_place=key not in _JOINED):
+                pairs = self.pair(before, after) if key in _JOINED else _by_place(before, after)
+                for spot, one, two in pairs:
                     self.visit(one, two, f"{at}/{key}/{spot}", same_object)
+        self.unions(old, new, at, kin)
+
+    def unions(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
+        """Pair alternatives with alternatives, under either keyword, or with what had none."""
+        before, after = ([key for key in _UNIONS if isinstance(one.get(key), list)]
+                         for one in (old, new))  # fmt: skip
+        if len(before) == len(after) == 1:
+            pairs = list(self.pair(old[before[0]], new[after[0]]))
+        else:
+            pairs = [pair for key in before if key in after
+                     for pair in self.pair(old[key], new[key])]  # fmt: skip
+            alone = [key for key in before if key not in after]
+            pairs += [(spot, one, new) for key in alone for spot, one in enumerate(old[key])]
+        for spot, one, two in pairs:
+            self.visit(one, two, f"{at}/{before[0]}/{spot}", kin)
+        for key in after if not before else ():
+            for _, _, two in self.pair([old], new[key]):
+                self.visit(old, two, f"{at}/{key}/{new[key].index(two)}", kin)
 
     def join(self, old: dict[str, Any], new: dict[str, Any], kin: _Kin) -> _Kin:
         """Give what is said of one object by these schemas and by those around them."""
         return _Kin(
-            kin.before | self.names(0, old, ("allOf",)),
+            (*kin.before, *self.parts(0, old, ("allOf",))),
             kin.after | self.names(1, new, _JOINED),
             kin.demanded | self.demanded(old),
         )
@@ -111,7 +156,7 @@ class _Alignment:
                 yield part
                 for key in keys:
                     held = part.get(key, [])
-                    waiting += held if isinstance(held, list) else [held]
+                    waiting += _schemas(key, held)
 
     def names(self, side: int, schema: Any, keys: tuple[str, ...]) -> frozenset[str]:
         """Give the properties that a schema of an object names, its branches too."""
@@ -130,15 +175,60 @@ class _Alignment:
 
     def fields(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
         before, after = old.get("properties", {}), self.names(1, new, ("allOf",))
-        known = kin.before | kin.demanded
-        fresh = {name for name in after - known if not _is_patterned(old, name)}
+        said = (*kin.before, *self.parts(0, old, _BRANCHES))
+        joined = list(self.parts(1, new, ("allOf",)))
+        fresh = {
+            name
+            for name in sorted(after - kin.demanded)
+            if not any(_describes(part, name) for part in said) and self.may_have(joined, name)
+        }
         if fresh and old.get("additionalProperties", True) is not False:
             self.added.setdefault(id(old), set()).update(fresh)
+            self.places.update(f"{at}/properties/{escape(name)}" for name in fresh)
+        parts = list(self.parts(1, new, _JOINED))
         self.removed.extend(
             f"{at}/properties/{escape(name)}"
             for name in sorted(before.keys() - kin.after)
-            if before[name] is not False and not _is_patterned(new, name)
+            if before[name] is not False and not any(_is_patterned(one, name) for one in parts)
         )
+
+    def may_have(self, parts: list[dict[str, Any]], name: str) -> bool:
+        """Tell whether a new object may have a member of this name; only a proof says no."""
+        held = [part["properties"][name] for part in parts if name in part.get("properties", {})]
+        held += [one for part in parts for one in _patterned(part, name)]
+        names = [part["propertyNames"] for part in parts if "propertyNames" in part]
+        return not any(
+            is_empty(self.space, one, self.source) for one in (held, [{"const": name}, *names])
+        )
+
+    def pair(self, before: list[Any], after: list[Any]) -> Iterator[tuple[int, Any, Any]]:
+        """Pair branches: the same with the same, then each with the most like it that is left."""
+        left = list(after)
+        rest = []
+        for spot, one in enumerate(before):
+            if one in left:
+                yield spot, one, left.pop(left.index(one))
+            else:
+                rest.append((spot, one))
+        for spot, one in rest:
+            if left:
+                best = max(left, key=lambda two: self.likeness(one, two))
+                left.remove(best)
+                yield spot, one, best
+
+    def likeness(self, one: Any, two: Any) -> int:
+        """Count what two branches share: a type, names, and above all the same constants."""
+        old, new = (list(self.parts(side, held, _JOINED)) for side, held in ((0, one), (1, two)))
+        before, after = (
+            {name: held for part in parts for name, held in part.get("properties", {}).items()}
+            for parts in (old, new)
+        )
+        shared = before.keys() & after.keys()
+        tags = [
+            name for name in shared if isinstance(before[name], dict) and "const" in before[name]
+        ]
+        same = len([name for name in tags if before[name] == after[name]])
+        return 100 * same + 2 * len(shared) + bool(_types(old) & _types(new))
 
     def rebuild(self, node: Any) -> Any:
         """Copy the old document with the added names ruled out."""
@@ -154,24 +244,44 @@ class _Alignment:
         return copy
 
 
-def _is_patterned(schema: dict[str, Any], name: str) -> bool:
-    for pattern in schema.get("patternProperties", {}):
+def _patterned(schema: dict[str, Any], name: str) -> Iterator[Any]:
+    """Give the schemas that patterns give to a member of this name."""
+    for pattern, held in schema.get("patternProperties", {}).items():
         try:
             if re.search(pattern, name):
-                return True
+                yield held
         except re.error:
             continue
-    return False
 
 
-def _pair(before: list[Any], after: list[Any], *, by_place: bool) -> Iterator[tuple[int, Any, Any]]:
-    """Pair branches: the same with the same, what is left in order; items by their place."""
-    left = list(after)
-    rest = []
-    for spot, one in enumerate(before):
-        if not by_place and one in left:
-            yield spot, one, left.pop(left.index(one))
-        else:
-            rest.append((spot, one))
-    for (spot, one), two in zip(rest, left, strict=False):
-        yield spot, one, two
+def _is_patterned(schema: dict[str, Any], name: str) -> bool:
+    return next(_patterned(schema, name), None) is not None
+
+
+def _describes(schema: dict[str, Any], name: str) -> bool:
+    """Tell whether a schema of an object says what a member of this name is."""
+    if name in schema.get("properties", {}) or _is_patterned(schema, name):
+        return True
+    rest = (schema.get(key) for key in ("additionalProperties", "unevaluatedProperties"))
+    return any(isinstance(held, dict) and held for held in rest)
+
+
+def _types(parts: list[dict[str, Any]]) -> set[str]:
+    """Give the types that some schemas name; properties speak of an object."""
+    types = {"object" for part in parts if "properties" in part}
+    for part in parts:
+        named = part.get("type", [])
+        types.update([named] if isinstance(named, str) else named)
+    return types
+
+
+def _schemas(keyword: str, held: Any) -> list[Any]:
+    """Give the schemas that a keyword holds: a list, a map, or one."""
+    if isinstance(held, list):
+        return held
+    return list(held.values()) if keyword.startswith("depend") else [held]
+
+
+def _by_place(before: list[Any], after: list[Any]) -> Iterator[tuple[int, Any, Any]]:
+    pairs = zip(before, after, strict=False)
+    return ((spot, one, two) for spot, (one, two) in enumerate(pairs))

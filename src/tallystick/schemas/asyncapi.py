@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import Refused
 from tallystick.schemas.asyncapi_bindings import BINDINGS
-from tallystick.schemas.catalog import Catalog, Entry, self_contained
+from tallystick.schemas.catalog import Catalog, Entry
 from tallystick.schemas.check_names import message_id
 from tallystick.schemas.refs import SUBSCHEMAS, dialect_of
+from tallystick.schemas.validate import compile_entry
 from tallystick.schemas.values import escape
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def export_asyncapi(
     schemas: dict[str, Any] = dict(_ENVELOPE) if ids else {}
     for urn, name in ids.items():
         entry = catalog.entries[urn]
-        schema = self_contained(catalog, urn)
+        schema = compile_entry(catalog, urn)[0].schema
         dialect = dialect_of(schema, entry.path)
         place = f"#/components/schemas/{name}"
         if dialect == "draft-07":

@@ -19,24 +19,29 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tallystick.core.errors import Rejected, Unavailable
-from tallystick.schemas.refs import Document, Library, bundle, dialect_of, links
+from tallystick.schemas.bundle import Bundle, bundle
+from tallystick.schemas.refs import Document, Library, complete, dialect_of
 from tallystick.schemas.values import escape, line_index, line_of, parse_json
 
 __all__ = [
     "MANIFEST",
     "Catalog",
     "Entry",
+    "Place",
     "Read",
     "Row",
+    "bundled",
     "load_catalog",
+    "locate",
     "parse_catalog",
     "parse_manifest",
     "parse_schema",
     "read_inside",
     "read_manifest",
+    "read_registry",
     "self_contained",
 ]
 
@@ -74,29 +79,46 @@ class Entry:
     line: int = 1
 
 
+class Place(NamedTuple):
+    """A file of the registry, the line and the pointer inside it."""
+
+    file: str
+    line: int
+    pointer: str
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Every entry by URN, in the manifest's order; `documents` holds also what they refer to."""
+    """Every entry by URN, in the manifest's order; `documents` holds also what they refer to.
+
+    `origin` stands before the name of a file that is not in the working tree (`v1:schemas/`).
+    """
 
     root: Path
     manifest: str
     entries: Mapping[str, Entry]
     documents: Mapping[str, Document] = field(default_factory=dict)
+    origin: str = ""
 
 
 def load_catalog(path: Path) -> Catalog:
     """Read a registry from its manifest (or from the folder that holds `registry.json`)."""
+    manifest, raw = read_registry(path)
+    root = manifest.parent
+    return parse_catalog(raw, lambda inside: read_inside(root, inside), str(manifest), root)
+
+
+def read_registry(path: Path) -> tuple[Path, bytes]:
+    """Find the manifest of a registry given as a file or as a folder, and read it."""
     manifest = path / MANIFEST if path.is_dir() else path
     try:
-        raw = manifest.read_bytes()
+        return manifest, manifest.read_bytes()
     except OSError as error:
         raise Unavailable(
             f"{manifest}: {error.strerror or error}",
             code="registry.missing",
             hint="name the manifest with --registry",
         ) from error
-    root = manifest.parent
-    return parse_catalog(raw, lambda inside: read_inside(root, inside), str(manifest), root)
 
 
 def parse_catalog(
@@ -107,15 +129,13 @@ def parse_catalog(
     entries: dict[str, Entry] = {}
     for row in parse_manifest(manifest_text, manifest):
         entries[row.urn] = _read_entry(row, read, manifest, documents)
-    pending = list(documents)
-    while pending:
-        document = documents[pending.pop()]
-        for path, pointer in links(document, documents).items():
-            if path not in documents:
-                line = line_of(document.text, pointer)
-                raw = _fetch(read, path, f"{document.path}:{line}: {pointer}")
-                documents[path] = Document(path, parse_schema(raw, path), raw.decode())
-                pending.append(path)
+
+    def load(path: str, origin: Document, pointer: str) -> Document:
+        raw = _fetch(read, path, f"{origin.path}:{line_of(origin.text, pointer)}: {pointer}")
+        return Document(path, parse_schema(raw, path), raw.decode())
+
+    for _, fault in complete(documents, load):
+        raise fault
     return Catalog(root, manifest, entries, documents)
 
 
@@ -258,6 +278,18 @@ def read_inside(root: Path, path: str) -> bytes:
         return file.read()
 
 
+def bundled(catalog: Catalog, urn: str) -> Bundle:
+    """Give the schema of a URN with every foreign `$ref` brought in, and what came from where."""
+    return bundle(catalog.documents[catalog.entries[urn].path], catalog.documents)
+
+
 def self_contained(catalog: Catalog, urn: str) -> Any:
     """Give the schema of a URN with every foreign `$ref` brought in."""
-    return bundle(catalog.documents[catalog.entries[urn].path], catalog.documents)
+    return bundled(catalog, urn).schema
+
+
+def locate(catalog: Catalog, held: Bundle, pointer: str) -> Place:
+    """Say where a person finds a place of a bundled schema."""
+    file, inside = held.home_of(pointer)
+    line = line_of(catalog.documents[file].text, inside)
+    return Place(f"{catalog.origin}{file}", line, inside)

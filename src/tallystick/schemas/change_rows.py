@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 Effect = Literal["breaking", "compatible", "unknown"]
+_FEW: Final = 5
+_WIDE: Final = 60
 _NOTES: Final = ("title", "description", "default", "$id", "examples", "$comment")
 _MIN: Final = (
     "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains",
@@ -104,11 +106,17 @@ def value_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Ch
     fresh = [one for one in after if freeze(one) not in known]
     if gone:
         rule = "enum-array-changed" if fresh else "enum-array-narrowed"
-        values = ", ".join(map(repr, gone[:5]))
-        yield Change(place, rule, "breaking", f"removed: {values}")
+        yield Change(place, rule, "breaking", f"removed: {_some(gone)}")
     elif fresh:
-        values = ", ".join(map(repr, fresh[:5]))
-        yield Change(place, "enum-array-extended", "compatible", f"added: {values}")
+        yield Change(place, "enum-array-extended", "compatible", f"added: {_some(fresh)}")
+
+
+def _some(values: list[Any]) -> str:
+    """Write the first few values, each cut short, and say how many more there are."""
+    texts = [repr(value) for value in values[:_FEW]]
+    shown = ", ".join(one if len(one) <= _WIDE else f"{one[:_WIDE]}..." for one in texts)
+    more = len(values) - _FEW
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def bound_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Change]:
@@ -171,6 +179,10 @@ def added_row(old: dict[str, Any], schema: Any, name: str, at: str, *, required:
     if required:
         rule = f"required-property-added-to-{kind}-content-model"
         return Change(place, rule, "breaking", f"new required property {name!r}")
+    if schema is False:
+        rule = f"property-with-false-added-to-{kind}-content-model"
+        known: Effect = "compatible" if model == "closed" else "breaking"
+        return Change(place, rule, known, f"property {name!r} is refused now")
     if model == "open" and (schema is True or schema == {}):
         rule = "property-with-empty-schema-added-to-open-content-model"
         return Change(place, rule, "compatible", f"new optional property {name!r}")

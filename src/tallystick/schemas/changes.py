@@ -32,6 +32,11 @@ from tallystick.schemas.values import escape, same
 __all__ = ["Change", "Effect", "find_changes"]
 
 _MAX_ROWS: Final = 500
+_SILENT: Final = frozenset({
+    "title", "description", "default", "examples", "$comment", "$schema", "$id", "definitions",
+    "$defs",
+})  # fmt: skip
+"""What constrains nothing."""
 _ONE: Final = {
     "not": "not-type", "contains": "contains", "propertyNames": "property-names", "if": "if",
     "then": "then", "else": "else", "additionalItems": "additional-items",
@@ -82,6 +87,9 @@ class _Walk:
         if (id(old), id(new)) in self.seen:
             return
         self.seen.add((id(old), id(new)))
+        if (_nullable(old) is None) is not (_nullable(new) is None):
+            yield from self.nullable(old, new, at)
+            return
         yield from note_rows(old, new, at)
         if type_row(old, new):
             yield Change(f"{at}/type" if at else "/type", *type_row(old, new))  # type: ignore[misc]
@@ -91,6 +99,21 @@ class _Walk:
         yield from self.objects(old, new, at)
         yield from self.arrays(old, new, at)
         yield from self.combined(old, new, at)
+
+    def nullable(self, old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Change]:
+        """Compare what one side wraps as `anyOf: [..., {"type": "null"}]` and the other does not.
+
+        Annotations beside the wrap constrain nothing.
+        """
+        was, now = _nullable(old), _nullable(new)
+        if now is not None:
+            yield Change(at, "nullable-added", "compatible", "null is accepted now")
+            yield from self.compare(old, now[1], f"{at}{now[0]}")
+        elif was is not None:
+            takes_null = "null" in names_of(new.get("type")) or new.get("type") == "null"
+            if not takes_null:
+                yield Change(at, "nullable-removed", "breaking", "null is no longer accepted")
+            yield from self.compare(was[1], new, at)
 
     def booleans(self, old: Any, new: Any, at: str) -> Iterator[Change]:
         if old is new or (new is True and old == {}) or (old is True and new == {}):
@@ -263,3 +286,14 @@ class _Walk:
                 yield Change(place, rule, "unknown", message)
         for key in ("not", "if", "then", "else"):
             yield from self.sub(old, new, key, at)
+
+
+def _nullable(schema: dict[str, Any]) -> tuple[str, Any] | None:
+    """Give the place and the schema of what stands beside null, if a schema is just that."""
+    for key in ("anyOf", "oneOf"):
+        held = schema.get(key)
+        if isinstance(held, list) and len(held) == 2 and schema.keys() <= {key, *_SILENT}:
+            for spot, other in ((0, 1), (1, 0)):
+                if held[other] == {"type": "null"}:
+                    return f"/{key}/{spot}", held[spot]
+    return None

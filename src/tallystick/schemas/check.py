@@ -5,7 +5,7 @@ error), compiles, and its references resolve inside the folder. URNs are well fo
 under every derived name. The examples that the manifest names, and those at the root of a schema,
 are valid. A keyword that is one slip away from a known one is a warning: it would mean nothing.
 
-A faulty registry gives findings (law 2); only a manifest that is not JSON raises. Where there is an
+A faulty registry gives findings (law 2), a manifest that is not JSON too. Where there is an
 `ids.lock` beside the manifest, every URN has its own id in it.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,9 +22,24 @@ from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_schema, r
 from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
 from tallystick.schemas.ids import LOCK, read_lock
 from tallystick.schemas.intricacy import MANY, is_circular
-from tallystick.schemas.refs import SUBSCHEMAS, Document, bundle, children, dialect_of, links
-from tallystick.schemas.validate import build_judge, compile_schema, judge_value, shape_of, urn_of
-from tallystick.schemas.values import escape, line_index, parse_json, pointer_of
+from tallystick.schemas.refs import (
+    SUBSCHEMAS,
+    Document,
+    Library,
+    children,
+    complete,
+    dialect_of,
+    links,
+)
+from tallystick.schemas.validate import (
+    build_judge,
+    compile_entry,
+    is_envelope,
+    judge_value,
+    shape_of,
+    urn_of,
+)
+from tallystick.schemas.values import escape, line_of, parse_json, pointer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +47,7 @@ if TYPE_CHECKING:
     from tallystick.schemas.catalog import Read, Row
     from tallystick.schemas.validate import Checker, Judge
 
-__all__ = ["Checked", "Fault", "check_registry", "is_envelope"]
+__all__ = ["Checked", "Fault", "check_registry"]
 
 _METASCHEMAS: Final = {
     "draft-07": "http://json-schema.org/draft-07/schema#",
@@ -81,39 +96,44 @@ class Checked:
 
 @dataclass(slots=True)
 class _Run:
-    """The state of one pass: what has been read, and what was found on the way."""
+    """The state of one pass: what has been read, for which URN first, and what was found."""
 
     read: Read
     manifest: str
-    documents: dict[str, Document] = field(default_factory=dict)
-    links: dict[str, dict[str, str]] = field(default_factory=dict)
+    documents: Library = field(default_factory=Library)
+    urns: dict[str, str] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     checkers: dict[str, Checker] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
     def add(self, file: str, text: str, pointer: str, rule: str, message: str, urn: str) -> None:
         """Note a fault at a pointer of a text."""
-        self.faults.append(Fault(file, _line(text, pointer), pointer, rule, message, urn))
+        self.faults.append(Fault(file, line_of(text, pointer), pointer, rule, message, urn))
 
 
 def check_registry(manifest_text: bytes, read: Read, manifest: str = MANIFEST) -> Checked:
     """Look at the whole registry: the manifest, every schema it leads to, every example."""
     run = _Run(read, manifest)
-    rows, broken = read_manifest(manifest_text, manifest)
+    try:
+        rows, broken = read_manifest(manifest_text, manifest)
+    except Rejected as error:
+        return Checked((), 0, 0, (_fault_of(error, manifest, "manifest"),))
     run.faults.extend(_fault_of(error, manifest, "manifest") for error in broken)
     run.faults.extend(_check_urns(rows, manifest))
     run.faults.extend(_check_lock(read, rows))
+    _read_all(run, rows)
+    catalog = Catalog(
+        Path(), manifest, {row.urn: Entry(row.urn, row.path, None, "") for row in rows},
+        run.documents,
+    )  # fmt: skip
     for row in rows:
-        if _load(run, row, f"/schemas/{row.at}/schema"):
-            _check_entry(run, row)
-    judge = _judge(run, rows)
+        if _is_whole(run, row.path):
+            _check_entry(run, catalog, row)
+    judge = replace(build_judge(catalog), checkers=run.checkers)
     examples = sum(_check_examples(run, row, judge) for row in rows)
-    return Checked(
-        tuple(row.urn for row in rows),
-        len(run.links),
-        examples,
-        tuple(dict.fromkeys(run.faults)),
-    )
+    order = {row.urn: row.at for row in rows}
+    faults = sorted(dict.fromkeys(run.faults), key=lambda fault: order.get(fault.urn, -1))
+    return Checked(tuple(order), len(run.urns), examples, tuple(faults))
 
 
 def _check_urns(rows: tuple[Row, ...], manifest: str) -> Iterator[Fault]:
@@ -156,58 +176,71 @@ def _check_lock(read: Read, rows: tuple[Row, ...]) -> Iterator[Fault]:
     for urn in sorted(ids - known):
         pointer = f"/ids/{escape(urn)}"
         message = f"{urn!r} is not in the manifest: its id stays taken"
-        yield Fault(LOCK, _line(raw.decode(), pointer), pointer, "ids.unknown", message, urn,
+        yield Fault(LOCK, line_of(raw.decode(), pointer), pointer, "ids.unknown", message, urn,
                     "warning")  # fmt: skip
     for urn in sorted(known - ids):
         message = f"{urn!r} has no id: run `tally schema serve --write-ids-lock` and commit it"
         yield Fault(LOCK, 1, "/ids", "ids.missing", message, urn)
 
 
-def _load(run: _Run, row: Row, pointer: str) -> bool:
-    """Read the schema of a row and all it leads to; tell whether it can be worked with."""
-    seen: set[str] = set()
-    pending = [(row.path, Fault(run.manifest, row.line, pointer, "", "", row.urn))]
-    while pending:
-        path, place = pending.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        if path not in run.links:
-            run.links[path] = _read_document(run, path, place)
-        document = run.documents.get(path)
-        for link, at in run.links[path].items():
-            if document is not None and link not in run.links:
-                line = _line(document.text, at)
-                pending.append((link, Fault(path, line, at, "", "", row.urn)))
-            else:
-                pending.append((link, place))
-    return run.broken.isdisjoint(seen)
+def _read_all(run: _Run, rows: tuple[Row, ...]) -> None:
+    """Read the schema of every row and all they lead to, each file once."""
+    for row in rows:
+        if row.path not in run.urns:
+            pointer = f"/schemas/{row.at}/schema"
+            place = Fault(run.manifest, row.line, pointer, "", "", row.urn)
+            document = _read_document(run, row.path, place)
+            if document is not None:
+                run.documents[row.path] = document
+
+    def load(path: str, origin: Document, pointer: str) -> Document | None:
+        line = line_of(origin.text, pointer)
+        urn = run.urns[origin.path]
+        return _read_document(run, path, Fault(origin.path, line, pointer, "", "", urn))
+
+    for path, error in complete(run.documents, load):
+        run.broken.add(path)
+        run.faults.append(_fault_of(error, path, error.code, run.urns[path]))
 
 
-def _read_document(run: _Run, path: str, place: Fault) -> dict[str, str]:
-    """Read and judge one file alone; give the paths it refers to, and where it does."""
+def _read_document(run: _Run, path: str, place: Fault) -> Document | None:
+    """Read and judge one file alone; `place` is what names it."""
+    run.urns[path] = place.urn
+    run.broken.add(path)
     if "\x00" in path or path.startswith(("../", "/")):
         message = f"{path!r} leaves the registry's folder"
         run.faults.append(replace(place, rule="registry.path", message=message))
-        run.broken.add(path)
-        return {}
+        return None
     try:
         raw = run.read(path)
-        schema = parse_schema(raw, path)
-        document = run.documents[path] = Document(path, schema, raw.decode())
-        faults = [*_meta_faults(document, place.urn), *_slips(document, place.urn)]
-        run.faults.extend(faults)
-        if any(fault.level == "error" for fault in faults):
-            run.broken.add(path)
-        return links(document, run.documents)
+        document = Document(path, parse_schema(raw, path), raw.decode())
     except OSError as error:
         message = f"cannot read {path}: {error.strerror}"
         run.faults.append(replace(place, rule="schema.missing", message=message))
+        return None
     except Rejected as error:
-        rule = error.code if error.code in ("schema.ref", "registry.path") else "schema.json"
+        rule = "registry.path" if error.code == "registry.path" else "schema.json"
         run.faults.append(_fault_of(error, path, rule, place.urn))
-    run.broken.add(path)
-    return {}
+        return None
+    faults = [*_meta_faults(document, place.urn), *_slips(document, place.urn)]
+    run.faults.extend(faults)
+    if all(fault.level != "error" for fault in faults):
+        run.broken.discard(path)
+    return document
+
+
+def _is_whole(run: _Run, path: str) -> bool:
+    """Tell whether a file and all it leads to can be worked with."""
+    seen: set[str] = set()
+    pending = [path]
+    while pending:
+        path = pending.pop()
+        if path in run.broken:
+            return False
+        if path not in seen:
+            seen.add(path)
+            pending.extend(links(run.documents[path], run.documents))
+    return True
 
 
 def _meta_faults(document: Document, urn: str) -> Iterator[Fault]:
@@ -218,7 +251,7 @@ def _meta_faults(document: Document, urn: str) -> Iterator[Fault]:
         pointer, message = pointer_of(error.instance_path), _meta_message(error)
         if (pointer, message) not in seen:
             seen.add((pointer, message))
-            line = _line(document.text, pointer)
+            line = line_of(document.text, pointer)
             yield Fault(document.path, line, pointer, "schema.meta", message, urn)
 
 
@@ -258,7 +291,7 @@ def _slips(document: Document, urn: str) -> Iterator[Fault]:
             if near and near not in node:
                 place = pointer + pointer_of([name])
                 message = f"the keyword {name!r} means nothing: did you mean {near!r}?"
-                line = _line(document.text, place)
+                line = line_of(document.text, place)
                 yield Fault(document.path, line, place, "schema.keyword", message, urn, "warning")
         stack.extend((pointer + place, item) for place, item in children(node))
 
@@ -270,18 +303,17 @@ def _near(name: str) -> str:
     return next(iter(difflib.get_close_matches(name, _KEYWORDS, 1, 0.85)), "")
 
 
-def _check_entry(run: _Run, row: Row) -> None:
+def _check_entry(run: _Run, catalog: Catalog, row: Row) -> None:
     """Bring in what the schema of an entry refers to, compile it, try its own examples."""
     document = run.documents[row.path]
     try:
-        schema = bundle(document, run.documents)
-        checker = compile_schema(schema)
+        held, checker = compile_entry(catalog, row.urn)
     except Rejected as error:
         rule = "schema.ref" if error.code == "schema.ref" else "schema.compile"
-        run.faults.append(_fault_of(error, row.path, rule, row.urn, document.text))
+        run.faults.append(_fault_of(error, row.path, rule, row.urn))
         return
     run.checkers[row.urn] = checker
-    run.faults.extend(_shape_faults(schema, checker, row))
+    run.faults.extend(_shape_faults(held.schema, checker, row))
     own = document.schema.get("examples") if isinstance(document.schema, dict) else None
     for at, example in enumerate(own if isinstance(own, list) else ()):
         try:
@@ -302,15 +334,6 @@ def _shape_faults(schema: Any, checker: Checker, row: Row) -> Iterator[Fault]:
     if shape is not None and shape.ways > MANY:
         message = f"one place of a message may be judged {shape.ways} times: references multiply"
         yield Fault(row.path, 1, "", "schema.intricate", message, row.urn, "warning")
-
-
-def _judge(run: _Run, rows: tuple[Row, ...]) -> Judge:
-    """Judge examples by what has been compiled already."""
-    entries = {
-        row.urn: Entry(row.urn, row.path, None, "") for row in rows if row.urn in run.checkers
-    }
-    catalog = Catalog(Path(), run.manifest, entries, run.documents)
-    return replace(build_judge(catalog), checkers=run.checkers)
 
 
 def _check_examples(run: _Run, row: Row, judge: Judge) -> int:
@@ -341,26 +364,10 @@ def _check_examples(run: _Run, row: Row, judge: Judge) -> int:
     return len(row.examples)
 
 
-def is_envelope(message: Any) -> bool:
-    """Tell an envelope (an identity and a `data` member) from a bare payload."""
-    return isinstance(message, dict) and "data" in message and bool(urn_of(message))
-
-
-def _fault_of(error: Rejected, file: str, rule: str, urn: str = "", text: str = "") -> Fault:
+def _fault_of(error: Rejected, file: str, rule: str, urn: str = "") -> Fault:
     """Make a fault of an error whose message may begin with `file:line: `."""
     head, _, rest = error.message.partition(": ")
     place, _, line = head.rpartition(":")
     if line.isdecimal() and place:
         return Fault(place, int(line), error.pointer or "", rule, rest, urn)
-    pointer = error.pointer or ""
-    return Fault(file, _line(text, pointer) if text else 1, pointer, rule, error.message, urn)
-
-
-def _line(text: str, pointer: str) -> int:
-    lines = _lines(text)
-    while pointer not in lines and pointer:
-        pointer = pointer.rpartition("/")[0]
-    return lines.get(pointer, 1)
-
-
-_lines = lru_cache(maxsize=4)(line_index)
+    return Fault(file, 1, error.pointer or "", rule, error.message, urn)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from tallystick.schemas.align import align_fields
+from tallystick.schemas.align import Alignment, align_fields
 from tallystick.schemas.change_rows import Change
 from tallystick.schemas.changes import find_changes
-from tallystick.schemas.modes import Mode, mode_named
+from tallystick.schemas.modes import mode_named
 from tallystick.schemas.validate import Formats, compile_schema
 from tallystick.schemas.values import pointer_of
 from tallystick.schemas.witness import BUDGET, Clock, Proof, prove, self_contained_schema
@@ -103,15 +103,16 @@ def compare_bundled(
     changes = find_changes(old, new)
     if not row.backward and not row.forward:
         return Comparison("compatible", tuple(replace(one, effect="compatible") for one in changes))
-    base, removed = align_fields(old, new) if row.field_policy else (old, ())
+    fields = align_fields(old, new) if row.field_policy else Alignment(True, frozenset(), ())
+    how: dict[str, Any] = {"formats": formats, "budget": budget, "clock": clock}
     proofs: list[tuple[str, Proof]] = []
     if row.backward:
-        proofs.append(("backward", prove(base, new, formats=formats, budget=budget, clock=clock)))
+        proofs.append(("backward", prove(old, new, within=fields.base, **how)))
     if row.forward:
-        proofs.append(("forward", prove(new, old, formats=formats, budget=budget, clock=clock)))
+        proofs.append(("forward", prove(new, old, **how)))
     if row.forward:
         changes = _turn(changes, find_changes(new, old), both=row.backward)
-    return _conclude(row, changes, proofs, removed)
+    return _conclude(changes, proofs, fields)
 
 
 def _turn(
@@ -129,38 +130,43 @@ def _turn(
 
 
 def _conclude(
-    mode: Mode,
-    changes: tuple[Change, ...],
-    proofs: list[tuple[str, Proof]],
-    removed: tuple[str, ...],
+    changes: tuple[Change, ...], proofs: list[tuple[str, Proof]], fields: Alignment
 ) -> Comparison:
     broken = next((pair for pair in proofs if pair[1].outcome == "broken"), None)
     if broken is not None:
         direction, proof = broken
-        rows = _blame(_weigh(mode, changes, removed, proven=False), proof, direction)
+        rows = _blame(_weigh(changes, fields, proven=False), proof, direction)
         return Comparison("breaking", rows, proof.witness, has_witness=True, direction=direction)
-    if removed:
-        return Comparison("breaking", _weigh(mode, changes, removed, proven=True))
+    if fields.removed:
+        return Comparison("breaking", _name(_weigh(changes, fields, proven=True), fields.removed))
     doubt = next((proof for _, proof in proofs if proof.outcome == "unknown"), None)
     if doubt is not None:
-        rows = _weigh(mode, changes, removed, proven=False)
+        rows = _weigh(changes, fields, proven=False)
         return Comparison("unknown", rows, reason=doubt.reason)
-    return Comparison("compatible", _weigh(mode, changes, removed, proven=True))
+    return Comparison("compatible", _weigh(changes, fields, proven=True))
 
 
-def _weigh(
-    mode: Mode, changes: tuple[Change, ...], removed: tuple[str, ...], *, proven: bool
-) -> tuple[Change, ...]:
+def _weigh(changes: tuple[Change, ...], fields: Alignment, *, proven: bool) -> tuple[Change, ...]:
     """Give each row its effect in this mode."""
     out = []
     for row in changes:
         effect = row.effect
-        if row.pointer in removed:
+        if row.pointer in fields.removed:
             effect = "breaking"
-        elif proven or (mode.field_policy and row.rule.startswith("optional-property-added")):
+        elif proven or (
+            row.pointer in fields.added and row.rule.startswith("optional-property-added")
+        ):
             effect = "compatible"
         out.append(replace(row, effect=effect))
     return tuple(out)
+
+
+def _name(rows: tuple[Change, ...], removed: tuple[str, ...]) -> tuple[Change, ...]:
+    """Make sure that a removal without a witness has a row."""
+    if any(row.effect == "breaking" for row in rows):
+        return rows
+    gone = (Change(one, "property-removed", "breaking", "is no longer named") for one in removed)
+    return (*rows, *gone)
 
 
 def _blame(rows: tuple[Change, ...], proof: Proof, direction: str) -> tuple[Change, ...]:

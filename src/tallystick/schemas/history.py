@@ -3,34 +3,41 @@
 One `git cat-file --batch` answers every read, so any commit, tag or branch costs about the same
 as a folder. A name that git does not know, a folder outside a repository and a shallow clone are
 `Unavailable`, each with what to do about it.
+
+A manifest may have been moved, split or joined. Where a commit has none at the present path, every
+manifest of that commit that has lost URNs since stands for it (`tallystick.schemas.moves`), so that
+a move never hides a break. `REF:PATH` names the old manifest outright.
 """
 
 from __future__ import annotations
 
+import posixpath
 import subprocess
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.schemas.catalog import MANIFEST, Catalog, parse_catalog
+from tallystick.schemas.moves import find_moves
 from tallystick.schemas.registry_compat import Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Collection, Iterator
     from subprocess import Popen
 
-__all__ = ["Repository", "catalog_at", "open_repository", "past_catalogs"]
+__all__ = ["Repository", "catalogs_at", "open_repository", "past_catalogs"]
 
 _TIMEOUT: Final = 60
 
 
 class Repository:
-    """A registry's folder inside a git repository, and the process that reads its objects."""
+    """A git repository, the path of the manifest in it, and the process that reads its objects."""
 
-    def __init__(self, manifest: Path, prefix: str, batch: Popen[bytes]) -> None:
-        self.manifest = manifest
-        self.prefix = prefix
+    def __init__(self, top: Path, home: str, batch: Popen[bytes]) -> None:
+        self.top = top
+        self.home = home
         self._batch = batch
 
     def commit(self, reference: str) -> str:
@@ -38,7 +45,7 @@ class Repository:
         if reference.startswith("-") or not reference:
             raise UsageError(f"{reference!r} names no commit", code="git.reference")
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}")
-        found = _git(self.manifest.parent, *words)
+        found = _git(self.top, *words)
         if found is None:
             raise Unavailable(
                 f"git knows no commit {reference!r}",
@@ -47,29 +54,26 @@ class Repository:
             )
         return found.decode().strip()
 
-    def commits(self, reference: str) -> list[str]:
-        """Give the commits up to a reference and up to HEAD that touched the folder, latest first.
+    def lines(self, *words: str) -> list[str]:
+        """Give the lines that git prints, none when it fails."""
+        return (_git(self.top, *words) or b"").decode().splitlines()
 
-        What was merged after the reference counts as well: somebody may run on it.
-        """
-        folder = self.manifest.parent
-        if (_git(folder, "rev-parse", "--is-shallow-repository") or b"").strip() == b"true":
-            raise Unavailable(
-                "the history is cut short: this is a shallow clone",
-                code="git.shallow",
-                hint="fetch all of it (git fetch --unshallow); a CI checkout needs fetch-depth: 0",
-            )
-        tips = (self.commit(reference), self.commit("HEAD"))
-        return (
-            (_git(folder, "rev-list", "--full-history", *tips, "--", ".") or b"").decode().split()
-        )
+    def is_shallow(self) -> bool:
+        """Tell whether the history was cut short when it was fetched."""
+        return self.lines("rev-parse", "--is-shallow-repository") == ["true"]
+
+    def manifests(self, commit: str) -> list[str]:
+        """Give the JSON files of a commit that may be manifests."""
+        words = ("grep", "--full-name", "-lz", "-e", '"schemas"', commit, "--", "*.json")
+        found = (_git(self.top, *words) or b"").decode().split("\0")
+        return [one.removeprefix(f"{commit}:") for one in found if one]
 
     def read(self, commit: str, path: str) -> bytes:
-        """Read a file of a commit by its path inside the registry's folder."""
+        """Read a file of a commit by its path from the top of the repository."""
         stdin, stdout = self._batch.stdin, self._batch.stdout
         if stdin is None or stdout is None or "\n" in path:
             raise FileNotFoundError(2, "No such file in that commit", path)
-        stdin.write(f"{commit}:{self.prefix}{path}\n".encode())
+        stdin.write(f"{commit}:{path}\n".encode())
         stdin.flush()
         head = stdout.readline().split()
         if len(head) != 3:
@@ -79,6 +83,13 @@ class Repository:
         if head[1] != b"blob":
             raise FileNotFoundError(2, f"not a file in commit {commit[:12]}", path)
         return content
+
+    def find(self, commit: str, path: str) -> bytes | None:
+        """Read a file of a commit, or of the working tree when the commit is empty."""
+        try:
+            return self.read(commit, path) if commit else (self.top / path).read_bytes()
+        except OSError:
+            return None
 
 
 def _git(folder: Path, *words: str) -> bytes | None:
@@ -100,37 +111,99 @@ def open_repository(manifest: Path) -> Iterator[Repository]:
     """Open the repository that a registry's manifest lies in."""
     manifest = manifest / MANIFEST if manifest.is_dir() else manifest
     folder = manifest.parent
-    prefix = _git(folder, "rev-parse", "--show-prefix") if folder.is_dir() else None
-    if prefix is None:
+    words = ("rev-parse", "--show-toplevel", "--show-prefix")
+    found = _git(folder, *words) if folder.is_dir() else None
+    if found is None:
         raise Unavailable(f"{folder} is not inside a git repository", code="git.repository")
+    top, prefix = found.decode().split("\n")[:2]
     batch = subprocess.Popen(  # noqa: S603 - as above
         ["git", "-C", str(folder), "cat-file", "--batch"],  # noqa: S607 - git is found on PATH
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     try:
-        yield Repository(manifest, prefix.decode().rstrip("\n"), batch)
+        yield Repository(Path(top), f"{prefix}{manifest.name}", batch)
     finally:
         batch.communicate(timeout=_TIMEOUT)
 
 
-def catalog_at(repository: Repository, reference: str) -> Catalog:
-    """Read the registry as it was; a commit before its manifest has an empty one."""
-    commit = repository.commit(reference)
-    try:
-        raw = repository.read(commit, repository.manifest.name)
-    except FileNotFoundError:
-        raw = b"{}"
-    name = f"{reference}:{repository.prefix}{repository.manifest.name}"
-    return parse_catalog(
-        raw, lambda path: repository.read(commit, path), name, repository.manifest.parent
-    )
+def catalogs_at(repository: Repository, reference: str) -> Iterator[Catalog | Unread]:
+    """Give what the registry was at a commit; nothing when there was none anywhere."""
+    name, _, path = reference.partition(":")
+    commit = repository.commit(name)
+    if path and repository.find(commit, path) is None:
+        raise Unavailable(f"{name} has no {path}", code="git.manifest")
+    stayed = {path: frozenset[str]()} if path else _homes_at(repository, commit)
+    for home, others in stayed.items():
+        yield _read(repository, commit, home, others, name)
 
 
 def past_catalogs(repository: Repository, reference: str) -> Iterator[Catalog | Unread]:
-    """Give the registry of every commit that touched it, latest first, or why it cannot be read."""
-    for commit in repository.commits(reference):
-        try:
-            yield catalog_at(repository, commit)
-        except (Rejected, Unavailable) as error:
-            yield Unread(commit, str(error).removeprefix(f"{commit}:"))
+    """Give the registry of every commit that touched it, latest first, or why it cannot be read.
+
+    What was merged after the reference counts as well: somebody may run on it.
+    """
+    if repository.is_shallow():
+        raise Unavailable(
+            "the history is cut short: this is a shallow clone",
+            code="git.shallow",
+            hint="fetch all of it (git fetch --unshallow); a CI checkout needs fetch-depth: 0",
+        )
+    name, _, path = reference.partition(":")
+    tips = (repository.commit(name), repository.commit("HEAD"))
+    homes = _past_homes(repository, tips, path)
+    folders = [posixpath.dirname(home) or "." for home in homes]
+    for commit in repository.lines("rev-list", "--full-history", *tips, "--", *folders):
+        for home, stayed in homes.items():
+            if repository.find(commit, home) is not None:
+                yield _read(repository, commit, home, stayed, commit)
+                if home == repository.home:
+                    break
+
+
+def _homes_at(repository: Repository, commit: str) -> dict[str, frozenset[str]]:
+    """Give the manifests that stand for the present one at a commit, and what is not its own."""
+    moves = find_moves(repository, commit, "", repository.home)
+    return moves or {repository.home: frozenset()}
+
+
+def _past_homes(
+    repository: Repository, tips: tuple[str, ...], path: str
+) -> dict[str, frozenset[str]]:
+    """Give every path that the manifest ever had, the present one first, then the one named."""
+    homes: dict[str, frozenset[str]] = {repository.home: frozenset()}
+    homes |= {path: frozenset()} if path else {}
+    for tip in tips:
+        homes |= find_moves(repository, tip, "", repository.home)
+    waiting = list(homes)
+    while waiting:
+        home = waiting.pop()
+        words = ("log", "--full-history", "--diff-filter=A", "--format=%H %P", *tips, "--", home)
+        for birth, *parents in map(str.split, repository.lines(*words)):
+            for parent in parents:
+                for earlier, stayed in find_moves(repository, parent, birth, home).items():
+                    if earlier not in homes:
+                        homes[earlier] = stayed
+                        waiting.append(earlier)
+    return homes
+
+
+def _read(
+    repository: Repository, commit: str, home: str, others: Collection[str], name: str
+) -> Catalog | Unread:
+    """Read one manifest of a commit, without the URNs that belong to another registry."""
+    folder = posixpath.join(posixpath.dirname(home), "")
+    origin, label = f"{name}:{folder}", f"{name}:{home}"
+    raw = repository.find(commit, home)
+    try:
+        found = parse_catalog(
+            b"{}" if raw is None else raw,
+            lambda path: repository.read(commit, f"{folder}{path}"),
+            label,
+            repository.top / folder,
+        )
+    except (Rejected, Unavailable) as error:
+        place = "" if error.message.startswith(f"{label}:") else origin
+        return Unread(commit, f"{place}{error}".removeprefix(f"{commit}:"))
+    entries = {urn: entry for urn, entry in found.entries.items() if urn not in others}
+    return replace(found, entries=entries, origin=origin)

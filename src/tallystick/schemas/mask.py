@@ -4,9 +4,10 @@
 of the message's own bytes, so that every other byte (white space, `1.10`, 9007199254740993) stays.
 
 A value is harmless when a schema declares its place, no schema that may apply there marks it (or
-anything above it), its type is one that the schemas name, and neither its name nor its text betrays
-personal data. Under `REFERENCE` (the drop-in `bqschema`) only marks count: a marked value anywhere,
-and a value of the wrong shape where marks lie below.
+anything above it), its type is one that the schemas name (`{}` names none), and neither its name
+nor its text nor, for a number, its check digits betray personal data. Under `REFERENCE` (the
+drop-in `bqschema`) only marks count: a marked value anywhere, and a value of the wrong shape where
+marks lie below.
 
 A masked string keeps its first character when it is long enough that this tells little: at least
 `keep_from` characters. All else, and a member's name that is itself personal, becomes `***`.
@@ -18,10 +19,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.schemas.check import is_envelope
 from tallystick.schemas.mask_spans import Place, find_spans
 from tallystick.schemas.pii_names import name_kind
-from tallystick.schemas.pii_values import contains_personal
+from tallystick.schemas.pii_values import contains_personal, value_kind
 from tallystick.schemas.pii_walk import (
     Spot,
     gather,
@@ -31,6 +31,7 @@ from tallystick.schemas.pii_walk import (
     steps,
     types_of,
 )
+from tallystick.schemas.validate import is_envelope
 from tallystick.schemas.values import same
 
 if TYPE_CHECKING:
@@ -157,14 +158,16 @@ def _must_go(schema: Any, place: _Seen, policy: Policy) -> bool:
     if any(mark_of(spot.node) is not None for spot in spots):
         return True
     types = types_of(spots)
-    fits = not types or not types.isdisjoint(_types_of_value(value))
+    fits = not types.isdisjoint(_types_of_value(value))
     opaque = isinstance(value, str) and any(map(_is_encoded, spots))
     if not policy.fail_closed:
-        return (opaque or not fits) and _has_marks(schema, spots)
+        return (opaque or (bool(types) and not fits)) and _has_marks(schema, spots)
     if not place.declared:
         return True
     if value is None or _is_listed(spots, value):
         return False
+    if not types and isinstance(value, dict | list):
+        return False  # what is in it is judged by itself, and nothing declares it
     if opaque or not fits:
         return True
     if isinstance(value, bool | dict | list):
@@ -172,7 +175,7 @@ def _must_go(schema: Any, place: _Seen, policy: Policy) -> bool:
     named = name_kind(place.name, place.parent)
     if named and not named.types.isdisjoint(_types_of_value(value)):
         return True
-    return isinstance(value, str) and contains_personal(value)
+    return contains_personal(value) if isinstance(value, str) else bool(value_kind(value))
 
 
 def _types_of_value(value: Any) -> frozenset[str]:

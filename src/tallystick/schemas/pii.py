@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import Unavailable
-from tallystick.schemas.catalog import Catalog, read_inside, self_contained
-from tallystick.schemas.check import is_envelope
+from tallystick.schemas.catalog import Catalog, locate, read_inside
 from tallystick.schemas.pii_names import name_kind
 from tallystick.schemas.pii_values import share_kind
 from tallystick.schemas.pii_walk import (
@@ -29,10 +28,14 @@ from tallystick.schemas.pii_walk import (
     steps,
     types_of,
 )
-from tallystick.schemas.values import line_of, parse_json
+from tallystick.schemas.validate import compile_entry, is_envelope
+from tallystick.schemas.values import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tallystick.schemas.bundle import Bundle
+    from tallystick.schemas.catalog import Place
 
 __all__ = ["Field", "Suspect", "audit", "fields_of", "inventory", "read_examples"]
 
@@ -123,8 +126,9 @@ def audit(
 ) -> tuple[Suspect, ...]:
     """Find the fields that look like personal data and have no mark, by URN and path."""
     found: dict[tuple[str, str], Suspect] = {}
-    for urn, entry in catalog.entries.items():
-        schema = self_contained(catalog, urn)
+    for urn in catalog.entries:
+        held, _ = compile_entry(catalog, urn)
+        schema = held.schema
         seen = _observe(schema, (examples or {}).get(urn, ())) if matches is None else {}
         for field in fields_of(schema):
             samples = seen.pop(field.path, (field.spots, []))[1]
@@ -132,20 +136,21 @@ def audit(
                 continue
             reason = _reason(field, samples, matches)
             if reason and (urn, field.path) not in found:
-                pointer = field.spots[0].pointer if field.spots else ""
-                line = line_of(entry.text, pointer)
-                found[(urn, field.path)] = Suspect(
-                    urn, field.path, *reason, entry.path, line, pointer
-                )
+                place = _place(catalog, held, field.spots)
+                kind, why = reason
+                found[(urn, field.path)] = Suspect(urn, field.path, kind, why, *place)
         for path, (spots, samples) in seen.items():
             kind, hits = share_kind(samples)
             if kind:
-                pointer = spots[0].pointer if spots else ""
                 why = f"{hits} of {len(samples)} example values"
                 why += "" if spots else ", in a field that no schema declares"
-                line = line_of(entry.text, pointer)
-                found[(urn, path)] = Suspect(urn, path, kind, why, entry.path, line, pointer)
+                place = _place(catalog, held, spots)
+                found[(urn, path)] = Suspect(urn, path, kind, why, *place)
     return tuple(found[key] for key in sorted(found))
+
+
+def _place(catalog: Catalog, held: Bundle, spots: Sequence[Spot]) -> Place:
+    return locate(catalog, held, spots[0].pointer if spots else "")
 
 
 def _reason(
@@ -177,7 +182,10 @@ def _reason(
 def _own_values(node: dict[str, Any]) -> list[Any]:
     examples = node.get("examples")
     values = list(examples) if isinstance(examples, list) else []
-    return [*values, *([node["default"]] if isinstance(node.get("default"), str | int) else [])]
+    return [
+        *values,
+        *([node["default"]] if isinstance(node.get("default"), str | int | float) else []),
+    ]
 
 
 def _observe(schema: Any, payloads: Sequence[Any]) -> dict[str, tuple[tuple[Spot, ...], list[Any]]]:
@@ -196,7 +204,7 @@ def _observe(schema: Any, payloads: Sequence[Any]) -> dict[str, tuple[tuple[Spot
         elif isinstance(value, list):
             for at, item in enumerate(value):
                 pending.append((f"{path}[]", item, item_spots(schema, spots, at)))
-        elif isinstance(value, str | int) and not isinstance(value, bool):
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
             seen.setdefault(path, (spots, []))[1].append(value)
     return seen
 

@@ -1,9 +1,10 @@
 """Does a field's name promise personal data? English and Turkish, word by word.
 
 A name is cut into words (`TCKimlikNo`, `e_mail`, `dogum-tarihi`), Turkish letters folded to ASCII.
-A phrase counts where its words stand side by side, or written as one word (`firstname`). A word
-that turns the meaning (`email_verified`, `ip_address_hash`, `adres_sayisi`) clears the name, and so
-does a last `id` that is no part of the phrase: `address_id` names a row, not a place.
+A phrase counts where its words stand side by side. A word that nobody knows is cut where it falls
+into words that are known, all of it (`useremail`, `telefonno`, `phonecount`). A word that turns the
+meaning (`email_verified`, `ip_address_hash`, `adres_sayisi`) clears the name, and so does a last
+`id` that is no part of the phrase: `address_id` names a row, not a place.
 """
 
 from __future__ import annotations
@@ -28,10 +29,17 @@ _DIGITS: Final = frozenset({"string", "integer", "number"})
 _PHRASES: Final = {
     ("email", _TEXT): "email; e mail; mail; eposta; e posta",
     ("phone", _DIGITS): """phone; telephone; phone number; msisdn; fax; mobile number; mobile no;
-        tel no; whatsapp; telefon; telefonu; cep no; cep numarasi; cep tel; gsm no; gsm numarasi""",
+        contact number; contact no; tel no; whatsapp; telefon; telefonu; cep no; cep numarasi;
+        cep tel; gsm no; gsm numarasi""",
     ("name", _TEXT): """first name; last name; full name; given name; family name; middle name;
-        maiden name; legal name; surname; forename; card holder; cardholder; kart sahibi; soyad;
-        soyadi; soyisim; ad soyad; adi soyadi; tam ad; tam adi; kizlik soyadi""",
+        maiden name; legal name; surname; forename; card holder; cardholder; nickname; nick name;
+        kart sahibi; soyad; soyadi; soyisim; ad soyad; adi soyadi; isim soyisim; tam ad; tam adi;
+        takma ad; takma adi; kizlik soyadi""",
+    ("username", _TEXT): "username; user name; login name; kullanici ad; kullanici adi",
+    ("password", _TEXT): """password; passwd; pwd; passphrase; passcode; pin code; sifre; sifresi;
+        parola; parolasi""",
+    ("gender", _DIGITS): "gender; cinsiyet; cinsiyeti",
+    ("origin", _TEXT): "nationality; ethnicity; religion; uyruk; uyrugu; medeni hal; medeni hali",
     ("national_id", _DIGITS): """ssn; social security; national id; national identity;
         identity number; identity no; tckn; tc no; tc kimlik; kimlik no; kimlik numarasi""",
     ("passport", _DIGITS): "passport; pasaport",
@@ -46,6 +54,7 @@ _PHRASES: Final = {
     ("birth", _DIGITS): """birth; birthday; birthdate; dob; date of birth; dogum; dogum tarihi;
         dogum gunu""",
     ("ip_address", _TEXT): "ip address; ip adresi",
+    ("mac_address", _TEXT): "mac address; mac adresi",
     ("plate", _TEXT): "license plate; licence plate; plaka",
 }
 
@@ -67,7 +76,7 @@ _HARMLESS: Final = frozenset(
     limit rate version flag present exists missing changed updated created deleted masked
     encrypted token tokenized app method channel preference preferences notification
     notifications mac memory contract wallet bind listen url uri label index idx is has can
-    should box
+    should box policy reset strength expired expires expiry available taken
     sayisi sayi adet tipi tur turu durum durumu onay onayi onayli onaylandi dogrulandi dogrulama
     dogrulanmis izin izni sablon sablonu tercihi var ozeti
     """.splitlines()
@@ -78,10 +87,26 @@ _PEOPLE: Final = frozenset(
     for line in """
     user customer person contact employee patient recipient sender member passenger guest buyer
     seller author applicant student teacher driver holder subscriber beneficiary payer payee
-    musteri kullanici kisi calisan hasta alici gonderen uye yolcu ogrenci sahip
+    mother father spouse parent child
+    musteri kullanici kisi calisan hasta alici gonderen uye yolcu ogrenci sahip anne baba
     """.splitlines()
     for word in line.split()
 )
+_BESIDE: Final = frozenset(
+    word
+    for line in """
+    home work mobile cell office business private personal primary secondary billing shipping
+    delivery invoice emergency alternate backup recovery new old my date place line code tarihi yeri
+    kodu satiri ev is cep fatura teslimat yeni eski birinci ikinci
+    """.splitlines()
+    for word in line.split()
+)
+"""Words that say which one it is, or which part, and nothing about its kind."""
+_NOT_TURNED: Final = frozenset({
+    ("mac", "address"), ("mac", "adresi"), ("is", "telefon"), ("is", "telefonu"), ("is", "adresi"),
+    ("is", "adres"), ("is", "tel"), ("is", "eposta"),
+})  # fmt: skip
+"""Where a word that turns the meaning elsewhere does not: a device, and Turkish for work."""
 _FOLD: Final = str.maketrans("ıİşŞğĞüÜöÖçÇ", "iisSgGuUoOcC")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|\d+")
 
@@ -90,7 +115,23 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|\d+")
 def words_of(name: str) -> tuple[str, ...]:
     """Cut a name into lower-case words; a plural is its singular."""
     words = (word.lower() for word in _WORD.findall(name.translate(_FOLD)))
-    return tuple(_singular(word) for word in words if not word.isdecimal())
+    return tuple(part for word in words if not word.isdecimal() for part in _parts(word))
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """Give the known words that a run of letters is made of, the fewest; else the run itself."""
+    single = _singular(word)
+    run = word.rstrip("0123456789")
+    if single in _KNOWN or len(run) > _LONGEST:
+        return (single,)
+    best: list[tuple[str, ...] | None] = [(), *[None] * len(run)]
+    for end in range(1, len(run) + 1):
+        for start in range(end):
+            head, part = best[start], _singular(run[start:end])
+            if head is None or part not in _KNOWN:
+                continue
+            best[end] = min(best[end] or (*head, part), (*head, part), key=len)
+    return best[-1] or (single,)
 
 
 def _singular(word: str) -> str:
@@ -116,13 +157,21 @@ def _build() -> dict[str, list[tuple[tuple[str, ...], str, frozenset[str]]]]:
 
 _TABLE: Final = _build()
 _SINGLE: Final = frozenset(_TABLE) | {"address", "name", "number", "plate"}
+_KNOWN: Final = (
+    frozenset(word for rows in _TABLE.values() for form, _, _ in rows for word in form)
+    | _HARMLESS | _PEOPLE | _BESIDE | frozenset(_WHOLE) | {"name"}
+)  # fmt: skip
+_LONGEST: Final = 64
 
 
 @lru_cache(maxsize=16384)
 def name_kind(name: str, parent: str = "") -> Kind | None:
     """Tell what kind of personal data a name promises, or None; a person's bare `name` counts."""
     words = words_of(name)
-    if not words or not _HARMLESS.isdisjoint(words) or (words[-1] == "at" and len(words) > 1):
+    turned = any(
+        word in _HARMLESS and words[at : at + 2] not in _NOT_TURNED for at, word in enumerate(words)
+    )
+    if not words or turned or (words[-1] == "at" and len(words) > 1):
         return None
     whole = name.translate(_FOLD).lower()
     if whole in _WHOLE:

@@ -68,6 +68,8 @@ _KINDS: Final[tuple[tuple[str, Callable[[str], object]], ...]] = (
 
 def value_kind(value: Any) -> str:
     """Name the kind of personal data that one value is, or give an empty text."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     text = str(value).strip() if isinstance(value, str) or abs(value) < 10**20 else ""

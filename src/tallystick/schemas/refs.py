@@ -2,36 +2,42 @@
 
 A reference is read against its base: the nearest `$id`, else the file it stands in. It may name
 a place in the same document (`#/definitions/money`, `#anchor`), another file of the registry
-(`common/money.json#/definitions/money`) or the `$id` of one. Anything else is rejected.
+(`common/money.json#/definitions/money`) or the `$id` of one. Anything else is rejected, and so are
+two files of one `$id`.
 
-`bundle` gives one self-contained schema: foreign documents move under the definitions, and every
-`$ref` becomes a pointer from the root. Validation, comparison and export all work on that.
+`complete` brings in what documents lead to. Every verb reads a registry with it, and the order of
+the files decides nothing: an `$id` is looked for among all files before a path is tried.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+from typing import Any, Final
+from urllib.parse import quote, unquote, urljoin
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.values import escape, line_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 __all__ = [
     "DIALECTS",
+    "SUBSCHEMAS",
     "Document",
+    "Index",
     "Library",
+    "Load",
     "Shape",
-    "bundle",
     "children",
+    "complete",
     "dialect_of",
     "find_pointer",
+    "index_of",
     "links",
-    "reach",
+    "path_of",
+    "resolve",
+    "unresolved",
 ]
 
 DIALECTS: Final[dict[str, str]] = {
@@ -41,8 +47,7 @@ DIALECTS: Final[dict[str, str]] = {
     "https://json-schema.org/draft/2020-12/schema": "2020-12",
 }
 
-_FRAGMENT: Final = "/~!$&'()*+,;=:@?"
-"""What may stand unescaped in a fragment (RFC 3986, section 3.5), beside letters and digits."""
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 Shape = str
 """How a keyword holds schemas: `one`, `list`, `map`, `one-or-list` or `map-or-names`."""
@@ -67,7 +72,7 @@ class Document:
 
 
 class Library(dict[str, Document]):
-    """Documents by their path; `by_id` finds them by the `$id` they declare."""
+    """Documents by their path; `by_id` finds them by the `$id` they declare, made absolute."""
 
     def __init__(self, documents: Mapping[str, Document] | None = None) -> None:
         super().__init__()
@@ -77,9 +82,19 @@ class Library(dict[str, Document]):
 
     def __setitem__(self, path: str, document: Document) -> None:
         super().__setitem__(path, document)
-        named = document.schema.get("$id") if isinstance(document.schema, dict) else None
-        if isinstance(named, str):
-            self.by_id.setdefault(urldefrag(named)[0], path)
+        named = _identity(document)
+        if named:
+            self.by_id.setdefault(named, path)
+
+
+def _identity(document: Document) -> str:
+    """Give the `$id` of a file made absolute, or an empty text."""
+    named = document.schema.get("$id") if isinstance(document.schema, dict) else None
+    return resolve(_home(document), named)[0] if isinstance(named, str) else ""
+
+
+def _home(document: Document) -> str:
+    return f"file:///{quote(document.path)}"
 
 
 def dialect_of(schema: Any, where: str = "the schema") -> str:
@@ -133,21 +148,20 @@ def find_pointer(document: Any, pointer: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
-    """Where everything in one document stands: bases, anchors, identifiers and references."""
+class Index:
+    """Where everything in one document stands: its resources, anchors and references."""
 
-    identifiers: Mapping[str, str]  # absolute URI -> pointer
     anchors: Mapping[tuple[str, str], str]  # (base, anchor) -> pointer
     resources: Mapping[str, str]  # base -> pointer of its resource root
-    references: tuple[tuple[str, str, str, str], ...]  # (pointer, keyword, base, reference)
+    references: tuple[tuple[str, str, str], ...]  # (pointer, base, reference)
 
 
-def _index(document: Document) -> _Index:
-    base = f"file:///{document.path}"
-    identifiers: dict[str, str] = {base: ""}
+def index_of(document: Document) -> Index:
+    """Look through one document, whatever it holds."""
+    base = _home(document)
     anchors: dict[tuple[str, str], str] = {}
     resources: dict[str, str] = {base: ""}
-    references: list[tuple[str, str, str, str]] = []
+    references: list[tuple[str, str, str]] = []
     old = dialect_of(document.schema, document.path) == "draft-07"
     stack: list[tuple[str, Any, str]] = [("", document.schema, base)]
     while stack:
@@ -156,67 +170,129 @@ def _index(document: Document) -> _Index:
             continue
         named = node.get("$id")
         if isinstance(named, str) and not (old and "$ref" in node):
-            absolute, fragment = urldefrag(urljoin(base, named))
+            absolute, fragment = resolve(base, named)
             if fragment and old:
                 anchors[(base, fragment)] = pointer
             if not named.startswith("#"):
                 base = absolute
-                identifiers[absolute] = resources[absolute] = pointer
+                resources[absolute] = pointer
                 if fragment:
                     anchors[(base, fragment)] = pointer
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(node.get(keyword), str):
                 anchors[(base, node[keyword])] = pointer
         if isinstance(node.get("$ref"), str):
-            references.append((pointer, "$ref", base, node["$ref"]))
+            references.append((pointer, base, node["$ref"]))
         stack.extend((pointer + place, item, base) for place, item in children(node))
-    return _Index(identifiers, anchors, resources, tuple(references))
+    return Index(anchors, resources, tuple(references))
 
 
-def _is_plain(index: _Index) -> bool:
-    """Tell whether every reference is already a pointer from the root of its document."""
-    return len(index.resources) <= 2 and all(
-        (ref.startswith("#/") or ref == "#") and "%" not in ref
-        and index.resources.get(base) == ""
-        for _, _, base, ref in index.references
-    ) and all(pointer == "" for pointer in index.resources.values())  # fmt: skip
+def resolve(base: str, reference: str) -> tuple[str, str]:
+    """Make a reference absolute, its fragment apart; a base without a path keeps a fragment too."""
+    if reference[:1] in ("", "#"):
+        return base, reference[1:]
+    try:
+        joined = urljoin(base, reference)
+    except ValueError:  # no URI at all: nothing has that name
+        joined = reference
+    target, _, fragment = joined.partition("#")
+    return target, fragment
 
 
-def reach(document: Document, known: Mapping[str, Document]) -> tuple[str, ...]:
-    """Give the paths of the foreign files that a document refers to, in order."""
-    return tuple(links(document, known))
+def _scheme(uri: str) -> str:
+    found = _SCHEME.match(uri)
+    return found[1].lower() if found else ""
 
 
-def links(document: Document, known: Mapping[str, Document]) -> dict[str, str]:
-    """Give each foreign file that a document refers to, with the pointer of the reference."""
-    index = _index(document)
-    places: dict[str, str] = {}
-    for pointer, _, base, reference in index.references:
-        target, _ = urldefrag(urljoin(base, reference))
-        if target in index.resources:
-            continue
-        path = _path_of(target, reference, document, known)
+@dataclass(frozen=True, slots=True)
+class _Foreign:
+    """A reference that leads out of its document: where it stands, and what it means."""
+
+    document: Document
+    pointer: str
+    reference: str
+    target: str
+
+
+def _foreign(document: Document) -> list[_Foreign]:
+    index = index_of(document)
+    return [
+        _Foreign(document, f"{pointer}/$ref", reference, target)
+        for pointer, base, reference in index.references
+        for target in (resolve(base, reference)[0],)
+        if target not in index.resources
+    ]
+
+
+Load = Callable[[str, Document, str], Document | None]
+"""Read a file, given also the document and the pointer that lead to it; None: it cannot be had."""
+
+
+def complete(library: Library, load: Load) -> Iterator[tuple[str, Rejected]]:
+    """Bring in every file that the documents lead to; give each fault with the file it is in."""
+    waiting: list[_Foreign] = []
+    known: set[str] = set()
+    tried: set[str] = set()
+    while fresh := [document for path, document in library.items() if path not in known]:
+        known.update(document.path for document in fresh)
+        waiting += [one for document in fresh for one in _foreign(document)]
+        for find in (_named, path_of):  # a path beside is tried when nothing else brought more
+            for one in waiting:
+                path = find(one.target, one.reference, one.document, library)
+                if path is not None and path not in library and path not in tried:
+                    tried.add(path)
+                    found = load(path, one.document, one.pointer)
+                    if found is not None:
+                        library[path] = found
+            if len(library) > len(known):
+                break
+    for path, document in library.items():
+        first = library.by_id.get(_identity(document), path)
+        if first != path:
+            words = f"the $id {document.schema['$id']!r} is that of {first} already"
+            yield path, _fault(document, "/$id", words, "schema.id")
+    for one in waiting:
+        if path_of(one.target, one.reference, one.document, library) is None:
+            yield one.document.path, unresolved(one.document, one.pointer, one.reference)
+
+
+def links(document: Document, library: Library) -> dict[str, tuple[str, str]]:
+    """Give the other files that a document refers to: path -> pointer and text of a reference."""
+    paths: dict[str, tuple[str, str]] = {}
+    for one in _foreign(document):
+        path = path_of(one.target, one.reference, document, library)
         if path is None:
-            raise _unresolved(document, pointer, reference)
-        if path != document.path:
-            places.setdefault(path, f"{pointer}/$ref")
-    return places
+            raise unresolved(document, one.pointer, one.reference)
+        paths.setdefault(path, (one.pointer, one.reference))
+    paths.pop(document.path, None)
+    return paths
 
 
-def _path_of(
-    target: str, reference: str, document: Document, known: Mapping[str, Document]
-) -> str | None:
-    """Turn an absolute URI into a file of the registry, by its `$id` or by its place."""
-    if urlsplit(reference).scheme == "file":
+def _named(target: str, reference: str, document: Document, library: Library) -> str | None:
+    """Turn an absolute URI into a file by its `$id`, or by its place if that is beyond doubt."""
+    if _scheme(reference) == "file":
         return None
-    plain = unquote(urldefrag(reference)[0])
-    beside = posixpath.normpath(posixpath.join(posixpath.dirname(document.path), plain))
-    if urlsplit(target).scheme == "file":
-        return beside if beside.startswith("..") else unquote(urlsplit(target).path).lstrip("/")
-    library = known if isinstance(known, Library) else Library(known)
     if target in library.by_id:
         return library.by_id[target]
-    return beside if plain and not urlsplit(plain).scheme and plain[0] != "/" else None
+    if _scheme(target) != "file":
+        return None
+    beside = _beside(reference, document)
+    return beside if beside.startswith("..") else unquote(target.removeprefix("file:")).lstrip("/")
+
+
+def path_of(target: str, reference: str, document: Document, library: Library) -> str | None:
+    """Turn an absolute URI into a file of the registry, by its `$id` or by its place."""
+    found = _named(target, reference, document, library)
+    if found is not None:
+        return found
+    plain = reference.partition("#")[0]
+    is_path = plain and not _scheme(plain) and plain[0] != "/"
+    return _beside(reference, document) if is_path else None
+
+
+def _beside(reference: str, document: Document) -> str:
+    plain = unquote(reference.partition("#")[0])
+    return posixpath.normpath(posixpath.join(posixpath.dirname(document.path), plain))
 
 
 _NOT_FOUND: Final = {
@@ -232,139 +308,13 @@ _NOT_FOUND: Final = {
 }
 
 
-def _unresolved(document: Document, pointer: str, reference: str) -> Rejected:
-    scheme = urlsplit(reference).scheme
+def unresolved(document: Document, pointer: str, reference: str) -> Rejected:
+    """Make the error of a reference that stands at a pointer and leads nowhere."""
+    scheme = _scheme(reference)
     words, hint = _NOT_FOUND[scheme if scheme in _NOT_FOUND else "remote"]
-    line = line_of(document.text, f"{pointer}/$ref")
-    return Rejected(
-        f"{document.path}:{line}: $ref {reference!r} {words}",
-        code="schema.ref",
-        pointer=f"{pointer}/$ref",
-        hint=hint,
-    )
+    return _fault(document, pointer, f"$ref {reference!r} {words}", "schema.ref", hint)
 
 
-def bundle(document: Document, known: Mapping[str, Document]) -> Any:
-    """Give one self-contained schema; the same object when nothing needs to move."""
-    index = _index(document)
-    if _is_plain(index):
-        for pointer, _, _, reference in index.references:
-            try:
-                find_pointer(document.schema, reference[1:])
-            except KeyError:
-                raise _unresolved(document, pointer, reference) from None
-        return document.schema
-    places: dict[str, str] = {document.path: ""}
-    foreign: dict[str, Any] = {}
-    keyword = "definitions" if dialect_of(document.schema, document.path) == "draft-07" else "$defs"
-    held = document.schema.get(keyword, {}) if isinstance(document.schema, dict) else {}
-    if not isinstance(held, dict):
-        raise Rejected(
-            f"{document.path}:{line_of(document.text, f'/{keyword}')}: {keyword} must be an object",
-            code="schema.malformed",
-            pointer=f"/{keyword}",
-        )
-    taken = set(held)
-    queue = [document]
-    indexes: dict[str, _Index] = {document.path: index}
-    while queue:
-        current = queue.pop()
-        for path in reach(current, known):
-            if path in places:
-                continue
-            other = known.get(path)
-            if other is None:
-                raise _unresolved(current, "", path)
-            if isinstance(other.schema, dict) and "$schema" in other.schema and dialect_of(
-                other.schema, path
-            ) != dialect_of(document.schema, document.path):  # fmt: skip
-                raise Rejected(
-                    f"{path}: its dialect differs from that of {document.path}, which refers to it",
-                    code="schema.dialect",
-                    pointer="/$schema",
-                )
-            name = _free_name(path, taken)
-            places[path] = f"/{keyword}/{escape(name)}"
-            foreign[name] = other
-            indexes[path] = _index(other)
-            queue.append(other)
-
-    def aim(owner: Document) -> Callable[[str], str]:
-        own = indexes[owner.path]
-        table = {pointer: (base, ref) for pointer, _, base, ref in own.references}
-
-        def rewrite(pointer: str) -> str:
-            base, reference = table[pointer]
-            target, fragment = urldefrag(urljoin(base, reference))
-            path, start = owner.path, own.resources.get(target)
-            if start is None:
-                found = _path_of(target, reference, owner, known)
-                if found is None or found not in indexes:
-                    raise _unresolved(owner, pointer, reference)
-                path, start = found, ""
-            spot = _spot(indexes[path], known.get(path, document), start, target, unquote(fragment))
-            if spot is None:
-                raise _unresolved(owner, pointer, reference)
-            return "#" + quote(places[path] + spot, safe=_FRAGMENT)
-
-        return rewrite
-
-    root = _copy(document.schema, "", aim(document), keep_id=True)
-    moved = {
-        name: _copy(other.schema, "", aim(other), keep_id=False) for name, other in foreign.items()
-    }
-    if moved:
-        root = {**root, keyword: {**root.get(keyword, {}), **moved}}
-    return root
-
-
-def _spot(index: _Index, document: Document, start: str, target: str, fragment: str) -> str | None:
-    """Give the pointer inside a document that a fragment names, or None."""
-    if not fragment or fragment.startswith("/"):
-        try:
-            find_pointer(document.schema, start + fragment)
-        except KeyError:
-            return None
-        return start + fragment
-    for base in (target, *(base for base, pointer in index.resources.items() if pointer == start)):
-        if (base, fragment) in index.anchors:
-            return index.anchors[(base, fragment)]
-    return None
-
-
-def _free_name(path: str, taken: set[str]) -> str:
-    stem = posixpath.splitext(path)[0].replace("/", ".")
-    name, count = stem, 2
-    while name in taken:
-        name, count = f"{stem}.{count}", count + 1
-    taken.add(name)
-    return name
-
-
-def _copy(node: Any, pointer: str, rewrite: Callable[[str], str], *, keep_id: bool) -> Any:
-    """Copy a schema, its references rewritten and its bases and anchors dropped."""
-    if not isinstance(node, dict):
-        return node
-    out: dict[str, Any] = {}
-    for keyword, value in node.items():
-        shape = SUBSCHEMAS.get(keyword)
-        place = f"{pointer}/{escape(keyword)}"
-        if keyword == "$ref" and isinstance(value, str):
-            out[keyword] = rewrite(pointer)
-        elif keyword in ("$id", "$anchor") or (keyword == "$schema" and not keep_id):
-            continue
-        elif isinstance(value, dict) and shape in ("map", "map-or-names"):
-            out[keyword] = {
-                name: _copy(item, f"{place}/{escape(name)}", rewrite, keep_id=keep_id)
-                for name, item in value.items()
-            }
-        elif isinstance(value, list) and shape in ("list", "one-or-list"):
-            out[keyword] = [
-                _copy(item, f"{place}/{at}", rewrite, keep_id=keep_id)
-                for at, item in enumerate(value)
-            ]
-        elif shape in ("one", "one-or-list"):
-            out[keyword] = _copy(value, place, rewrite, keep_id=keep_id)
-        else:
-            out[keyword] = value
-    return out
+def _fault(document: Document, pointer: str, words: str, code: str, hint: str = "") -> Rejected:
+    place = f"{document.path}:{line_of(document.text, pointer)}"
+    return Rejected(f"{place}: {words}", code=code, pointer=pointer, hint=hint)

@@ -1,8 +1,8 @@
 """Compare a whole registry with another version of itself: added, removed, changed.
 
 A URN that is gone breaks whoever still sends or reads it; a new one breaks nobody. A URN whose
-schema means the same text with all its references brought in is left out. A version in history that
-cannot be read is reported: nothing was proven about it.
+schema means the same text with all its references brought in is left out. An old version that
+cannot be read, or an old schema that is malformed, is unknown: nothing was proven about it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from tallystick.schemas.catalog import Catalog, Entry, self_contained
 from tallystick.schemas.change_rows import Change
 from tallystick.schemas.compat import Comparison, compare_bundled
 from tallystick.schemas.modes import mode_named
-from tallystick.schemas.validate import Formats
+from tallystick.schemas.validate import Formats, compile_entry
 from tallystick.schemas.witness import Clock
 
-__all__ = ["Unread", "UrnChange", "compare_catalogs", "compare_history"]
+__all__ = ["Unread", "UrnChange", "compare_history"]
 
 
 @dataclass(frozen=True, slots=True)
 class UrnChange:
-    """What became of one URN; `entry` is where a person should look, `against` the old version."""
+    """What became of one URN: `entry` of `catalog` is what it is, or was; `against` what is old."""
 
     urn: str
     state: Literal["added", "removed", "changed"]
     comparison: Comparison
     entry: Entry
+    catalog: Catalog
     against: str
 
 
@@ -52,18 +53,6 @@ class _How:
     known: dict[Any, Comparison | None]
 
 
-def compare_catalogs(
-    old: Catalog,
-    new: Catalog,
-    mode: str,
-    *,
-    formats: Formats = "dialect",
-    clock: Clock | None = None,
-) -> Iterator[UrnChange]:
-    """Compare URN by URN, in order."""
-    return _against(old, new, _How(mode, formats, clock, {}))
-
-
 def _against(old: Catalog, new: Catalog, how: _How) -> Iterator[UrnChange]:
     row = mode_named(how.mode)
     for urn in sorted(old.entries.keys() | new.entries.keys()):
@@ -71,13 +60,13 @@ def _against(old: Catalog, new: Catalog, how: _How) -> Iterator[UrnChange]:
         if after is None and before is not None:
             verdict: Any = "breaking" if row.backward else "compatible"
             gone = Change("", "urn-removed", verdict, "the URN is no longer registered")
-            yield UrnChange(urn, "removed", Comparison(verdict, (gone,)), before, old.manifest)
+            yield UrnChange(urn, "removed", Comparison(verdict, (gone,)), before, old, old.manifest)
         elif before is None and after is not None:
-            yield UrnChange(urn, "added", Comparison("compatible"), after, old.manifest)
+            yield UrnChange(urn, "added", Comparison("compatible"), after, new, old.manifest)
         elif after is not None:
             found = _compare_urn(old, new, urn, how)
             if found is not None:
-                yield UrnChange(urn, "changed", found, after, old.manifest)
+                yield UrnChange(urn, "changed", found, after, new, old.manifest)
 
 
 def _compare_urn(old: Catalog, new: Catalog, urn: str, how: _How) -> Comparison | None:
@@ -89,15 +78,14 @@ def _compare_urn(old: Catalog, new: Catalog, urn: str, how: _How) -> Comparison 
     if mark[1] == json.dumps(after, sort_keys=True):
         known[mark] = None
         return None
+    compile_entry(new, urn)
     try:
-        found = compare_bundled(before, after, how.mode, formats=how.formats, clock=how.clock)
+        compile_entry(old, urn)
     except Rejected as error:
-        path = new.entries[urn].path
-        raise Rejected(
-            f"{path}: {error.message}", code=error.code, pointer=error.pointer
-        ) from error
-    known[mark] = found
-    return found
+        known[mark] = Comparison("unknown", reason=str(error))
+    else:
+        known[mark] = compare_bundled(before, after, how.mode, formats=how.formats, clock=how.clock)
+    return known[mark]
 
 
 def compare_history(

@@ -27,7 +27,7 @@ import orjson
 
 from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas.typed import Meta, Typed, may_hide_colon, split_lines
-from tallystick.schemas.validate import Finding, Judge, judge_bytes, judge_value
+from tallystick.schemas.validate import Finding, Judge, is_wrapped, judge_bytes, judge_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +160,11 @@ def _quickly(judge: Judge, block: bytes, lines: list[bytes]) -> list[tuple[int, 
         return [(at, messages[at]) for at in _odd_objects(judge, messages)]
     checker = judge.checker(judge.urn)
     valid = checker.is_valid if checker else lambda _: False
-    return [(at, message) for at, message in enumerate(messages) if not valid(message)]
+    return [
+        (at, message)
+        for at, message in enumerate(messages)
+        if is_wrapped(message, judge.urn) or not valid(message)
+    ]
 
 
 def _is_envelope(line: bytes) -> bool:

@@ -1,12 +1,12 @@
 """Judge messages against the catalog: every violation, with its place and what was expected.
 
 A message is an envelope (the URN in `job`, else in `urn`; the payload in `data`) or, when the
-caller names the URN, the bare payload. The whole of JSON Schema holds, in the schema's own
-dialect. `format` asserts where the dialect says so (draft-07) and annotates elsewhere, unless
-told otherwise. References never reach the network, and patterns cannot run away: the matcher
-gives up after a bounded number of steps and the message is then refused, not passed. A schema whose
-references multiply (`tallystick.schemas.intricacy`) is applied under the one limit of time
-(`tallystick.schemas.guard`).
+caller names the URN, the bare payload; an envelope given for it is judged by its `data`. The whole
+of JSON Schema holds, in the schema's own dialect. `format` asserts where the dialect says so
+(draft-07) and annotates elsewhere, unless told otherwise. References never reach the network, and
+patterns cannot run away: the matcher gives up after a bounded number of steps and the message is
+then refused, not passed. A schema whose references multiply (`tallystick.schemas.intricacy`) is
+applied under the one limit of time (`tallystick.schemas.guard`).
 
 A message that cannot be read, or that names no known URN, is a finding too (law 2).
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
-from tallystick.schemas.catalog import Catalog, self_contained
+from tallystick.schemas.catalog import Catalog, bundled, locate
 from tallystick.schemas.fast import compile_fast
 from tallystick.schemas.guard import work_within
 from tallystick.schemas.intricacy import MANY, Intricacy, measure
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from jsonschema_rs import ValidationError
 
+    from tallystick.schemas.bundle import Bundle
+
 __all__ = [
     "ASSERTED",
     "Checker",
@@ -40,8 +42,11 @@ __all__ = [
     "Outcome",
     "Violation",
     "build_judge",
+    "compile_entry",
     "compile_schema",
     "compile_subset",
+    "is_envelope",
+    "is_wrapped",
     "judge_bytes",
     "judge_value",
     "shape_of",
@@ -171,6 +176,26 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     return checker if shape.is_plain else _Guarded(checker, shape)
 
 
+def compile_entry(
+    catalog: Catalog, urn: str, compile_with: Callable[[Any], Checker] = compile_schema
+) -> tuple[Bundle, Checker]:
+    """Bring in what the schema of a URN refers to, and compile it.
+
+    A malformed one is `Rejected` with the file that is to blame, its line and the pointer in it.
+    """
+    held = bundled(catalog, urn)
+    try:
+        return held, compile_with(held.schema)
+    except Rejected as error:
+        place = locate(catalog, held, error.pointer or "")
+        raise Rejected(
+            f"{place.file}:{place.line}: {error.message}",
+            code=error.code,
+            pointer=place.pointer,
+            hint=error.hint,
+        ) from error
+
+
 def shape_of(checker: Checker) -> Intricacy | None:
     """Give the shape of a schema that is not plain; None of one that is."""
     return checker.shape if isinstance(checker, _Guarded) else None
@@ -240,18 +265,10 @@ class Judge:
         """Give the compiled schema of a URN, or None when the catalog has none."""
         known = self.checkers.get(urn)
         if known is None and urn in self.catalog.entries:
-            entry = self.catalog.entries[urn]
-            try:
-                schema = self_contained(self.catalog, urn)
-                known = self.compile(schema)
-            except Rejected as error:
-                named = error.message.startswith(f"{entry.path}:")
-                message = error.message if named else f"{entry.path}: {error.message}"
-                raise Rejected(
-                    message, code=error.code, pointer=error.pointer, hint=error.hint
-                ) from error
+            held, known = compile_entry(self.catalog, urn, self.compile)
+            schema = held.schema
             if isinstance(known, _Guarded):
-                known = replace(known, name=entry.path)
+                known = replace(known, name=self.catalog.entries[urn].path)
             self.checkers[urn] = known
             self.quick[urn] = known.is_valid
             self.types[urn] = self.make_type(schema)
@@ -300,6 +317,14 @@ def judge_value(judge: Judge, message: Any, source: str, line: int = 0) -> Findi
             violation = Violation("", "type", "object", message, "a message is an object")
             return Finding(source, line, "", "unreadable", (violation,))
         urn, payload, prefix = urn_of(message), message.get("data", _ABSENT), "/data"
+    elif is_wrapped(message, urn):
+        own, payload, prefix = urn_of(message), message["data"], "/data"
+        if own != urn:
+            words = f"an envelope of {own!r}, not data of {urn!r}: let the message name its URN"
+            other = Violation(
+                "/job" if message.get("job") == own else "/urn", "urn", urn, own, words
+            )
+            return Finding(source, line, urn, "invalid", (other,))
     checker = judge.checker(urn)
     if checker is None:
         return Finding(source, line, urn, "unknown")
@@ -317,6 +342,21 @@ def judge_value(judge: Judge, message: Any, source: str, line: int = 0) -> Findi
 
 def _order(violation: Violation) -> tuple[str, str, str]:
     return violation.pointer, violation.keyword, violation.message
+
+
+def is_envelope(message: Any) -> bool:
+    """Tell an envelope (an identity and a `data` member) from a bare payload."""
+    return isinstance(message, dict) and "data" in message and bool(urn_of(message))
+
+
+def is_wrapped(message: Any, urn: str) -> bool:
+    """Tell whether what should be the bare data of a URN came in an envelope, its own or another.
+
+    Data may have members of these names: what names another URN needs `meta` to be an envelope.
+    """
+    return is_envelope(message) and (
+        urn_of(message) == urn or isinstance(message.get("meta"), dict)
+    )
 
 
 def urn_of(message: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from math import isfinite
 from typing import Any, Final
 
@@ -200,10 +201,13 @@ def _here(stack: list[list[Any]]) -> str:
 
 def line_of(text: str, pointer: str) -> int:
     """Give the line of a pointer, or of its nearest ancestor that stands in the text."""
-    lines = line_index(text)
+    lines = _lines(text)
     while pointer not in lines and pointer:
         pointer = pointer.rpartition("/")[0]
     return lines.get(pointer, 1)
+
+
+_lines = lru_cache(maxsize=4)(line_index)
 
 
 def same(left: Any, right: Any) -> bool:

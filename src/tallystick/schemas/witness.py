@@ -8,30 +8,40 @@ witness, and a proof cut short is no proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tallystick.core.errors import Rejected
+from tallystick.schemas.bundle import bundle
 from tallystick.schemas.containment.aim import aim
 from tallystick.schemas.containment.nodes import (
     Circular,
     Key,
     Node,
+    Source,
     Space,
     Undecided,
     make_source,
 )
 from tallystick.schemas.containment.search import inhabit, make_space
 from tallystick.schemas.intricacy import is_circular
-from tallystick.schemas.refs import Document, bundle
+from tallystick.schemas.refs import Document
 from tallystick.schemas.validate import ASSERTED, Formats, Violation, compile_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BUDGET", "Clock", "Proof", "check_witness", "prove", "self_contained_schema"]
+__all__ = [
+    "BUDGET",
+    "Clock",
+    "Proof",
+    "check_witness",
+    "is_empty",
+    "prove",
+    "self_contained_schema",
+]
 
 BUDGET: Final = 30_000
 """Steps one pair may take; about a second at the very worst."""
@@ -55,7 +65,7 @@ class Proof:
 
 def self_contained_schema(schema: Any, name: str) -> Any:
     """Check that a schema refers to itself only, and give it ready for the proof."""
-    return bundle(Document(f"{name}.json", schema), {})
+    return bundle(Document(f"{name}.json", schema), {}).schema
 
 
 def prove(
@@ -65,19 +75,22 @@ def prove(
     formats: Formats = "dialect",
     budget: int = BUDGET,
     clock: Clock | None = None,
+    within: Any = True,
 ) -> Proof:
     """Decide whether every document of `old` is a document of `new`; both are self-contained.
 
-    With a clock the proof takes `_PROOF` seconds at most, the search for a witness `_SEARCH` more.
+    Only documents of `within` are looked at. With a clock the proof takes `_PROOF` seconds at most,
+    the search for a witness `_SEARCH` more.
     """
-    accepts = compile_schema(old, formats=formats)
+    accepts = [compile_schema(one, formats=formats) for one in (old, within)]
     refuses = compile_schema(new, formats=formats)
     asserted = ASSERTED[formats]
     start = clock() if clock else 0.0
     space = make_space(budget, clock, start + _PROOF)
     before = space.node(old, make_source(old, formats=asserted))
     after = space.node(new, make_source(new, formats=asserted))
-    question: Key = frozenset({(before, True), (after, False)})
+    scope = space.node(within, make_source(within, formats=asserted))
+    question: Key = frozenset({(before, True), (scope, True), (after, False)})
     reason = "the search ended without a witness and without a proof"
     candidates: list[Any] = []
     try:
@@ -95,20 +108,32 @@ def prove(
         reason = "the schemas are nested too deeply"
     try:
         late = start + _PROOF + _SEARCH
-        guesses = _guesses(before, after, lambda: make_space(budget // 4, clock, late))
+        guesses = _guesses((before, scope), after, lambda: make_space(budget // 4, clock, late))
         for value in chain(candidates, guesses, aim(old, new)):
             if clock and clock() > late:
                 break
-            if accepts.is_valid(value) and not refuses.is_valid(value):
+            if all(one.is_valid(value) for one in accepts) and not refuses.is_valid(value):
                 return Proof("broken", value, tuple(refuses.violations(value)))
     except Rejected as error:  # no document can be judged in time
         return Proof("unknown", reason=error.message)
     return Proof("unknown", reason=reason)
 
 
-def _guesses(before: Node, after: Node, open_space: Callable[[], Space]) -> Iterator[Any]:
+def is_empty(space: Space, parts: Iterable[Any], source: Source) -> bool:
+    """Tell whether it is proven that no value conforms to all of these parts of one document."""
+    question: Key = frozenset((space.node(part, source), True) for part in parts)
+    try:
+        sample = inhabit(space, question, 1)
+    except (Undecided, RecursionError):
+        return False
+    return not sample.values and sample.complete
+
+
+def _guesses(
+    before: tuple[Node, ...], after: Node, open_space: Callable[[], Space]
+) -> Iterator[Any]:
     """Give documents of the old schema, and of what the new one refuses, when proof failed."""
-    for question in (frozenset({(before, True)}), frozenset({(after, False)})):
+    for question in (frozenset((one, True) for one in before), frozenset({(after, False)})):
         try:
             yield from inhabit(open_space(), question, _MORE).values
         except (Undecided, RecursionError):

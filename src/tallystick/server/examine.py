@@ -17,8 +17,9 @@ from typing import Any, Final
 import msgspec
 
 from tallystick.core.errors import Rejected
+from tallystick.schemas.bundle import bundle
 from tallystick.schemas.catalog import parse_schema
-from tallystick.schemas.refs import Document, bundle
+from tallystick.schemas.refs import Document
 from tallystick.schemas.validate import compile_schema
 from tallystick.schemas.values import parse_json, same
 
@@ -116,7 +117,7 @@ def _read_candidate(text: str, job: Job) -> Any:
         path: Document(path, parse_json(held.encode(), path), held)
         for path, held in job.documents.items()
     }
-    schema = bundle(document, known)
+    schema = bundle(document, known).schema
     compile_schema(schema)
     return schema
 

@@ -1,13 +1,15 @@
 """A few worker processes, so that no candidate can hold up the server.
 
 A job that exceeds the budget costs its worker its life: the process is killed and another takes
-its place. Reads never wait for this. When too many candidates wait, new ones are turned away.
+its place; one that does not come up is started again. Reads never wait for this. When too many
+candidates wait, new ones are turned away, and so is one for which no worker comes free.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +29,10 @@ BUDGET_SECONDS: Final = SECONDS
 _WORKERS: Final = 2
 _WAITING: Final = 32
 _START_SECONDS: Final = 60.0
+_AGAIN_SECONDS: Final = 1.0
+_PATIENCE: Final = 30.0
+"""Seconds that a candidate waits for a worker before it is turned away."""
+_log: Final = logging.getLogger("tallystick.server")
 
 
 class Busy(UsageError):
@@ -36,8 +42,9 @@ class Busy(UsageError):
 class Pool:
     """Workers at rest stand in `idle`; `waiting` counts the jobs that were let in."""
 
-    def __init__(self, budget: float = BUDGET_SECONDS) -> None:
+    def __init__(self, budget: float = BUDGET_SECONDS, patience: float = _PATIENCE) -> None:
         self.budget = budget
+        self.patience = patience
         self.timeouts = 0
         self.waiting = 0
         self._idle: asyncio.Queue[Process] = asyncio.Queue()
@@ -68,7 +75,12 @@ class Pool:
             raise Busy("too many candidates are being checked", code="server.busy")
         self.waiting += 1
         try:
-            process = await self._idle.get()
+            async with asyncio.timeout(self.patience):
+                process = await self._idle.get()
+        except TimeoutError:
+            self.waiting -= 1
+            raise Busy("no worker came free", code="server.busy") from None
+        try:
             return await self._ask(process, job)
         finally:
             self.waiting -= 1
@@ -98,9 +110,20 @@ class Pool:
 
     def _start_soon(self) -> None:
         if not self._closed:
-            task = asyncio.create_task(self._start())
+            task = asyncio.create_task(self._start_surely())
             self._starting.add(task)
             task.add_done_callback(self._starting.discard)
+
+    async def _start_surely(self) -> None:
+        """Start a worker, again and again if need be: without one nothing is ever judged."""
+        while True:
+            try:
+                await self._start()
+            except (Unavailable, OSError) as error:
+                _log.error("%s: trying again", error)
+                await asyncio.sleep(_AGAIN_SECONDS)
+            else:
+                return
 
     async def _start(self) -> None:
         process = await asyncio.create_subprocess_exec(

@@ -74,7 +74,15 @@ def accept(store: Store, attempt: Loaded) -> None:
 
 
 async def keep_fresh(store: Store, seconds: float) -> None:
-    """Look for changes for ever; reading happens beside the event loop."""
+    """Look for changes for ever; reading happens beside the event loop.
+
+    What nobody foresaw ends one look, not the watch: it is told, and the last good registry stays.
+    """
     while True:
         await asyncio.sleep(seconds)
-        await asyncio.to_thread(refresh, store)
+        try:
+            await asyncio.to_thread(refresh, store)
+        except Exception as error:  # noqa: BLE001 - the last resort: logged, told, not swallowed
+            store.failures += 1
+            store.error = f"internal fault: {type(error).__name__}: {error}"
+            _log.exception("the registry could not be looked at")

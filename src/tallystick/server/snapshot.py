@@ -19,18 +19,16 @@ from uuid import NAMESPACE_OID, uuid5
 
 import orjson
 
-from tallystick.core.errors import Rejected, TallystickError, Unavailable
+from tallystick.core.errors import TallystickError, Unavailable
 from tallystick.schemas.catalog import (
     MANIFEST,
     Catalog,
     Entry,
     parse_catalog,
     read_inside,
-    self_contained,
 )
 from tallystick.schemas.ids import LOCK, assign_ids, parse_lock
-from tallystick.schemas.refs import reach
-from tallystick.schemas.validate import compile_schema
+from tallystick.schemas.validate import compile_entry
 from tallystick.server.fields import list_fields
 
 if TYPE_CHECKING:
@@ -145,29 +143,13 @@ def _build(catalog: Catalog, locked: Mapping[str, int] | None) -> Snapshot:
 
 def _subject(catalog: Catalog, urn: str, number: int) -> Subject:
     entry = catalog.entries[urn]
-    schema = self_contained(catalog, urn)
-    try:
-        compile_schema(schema)
-    except Rejected as error:
-        raise Rejected(
-            f"{entry.path}: {error.message}", code=error.code, pointer=error.pointer
-        ) from error
+    held, _ = compile_entry(catalog, urn)
+    schema = held.schema
     text = entry.text if schema is entry.schema else json.dumps(schema, ensure_ascii=False)
     answer = {"subject": urn, "version": 1, "id": number, "schemaType": "JSON", "schema": text}
-    reaches = () if schema is entry.schema else _reach_all(catalog, entry.path)
+    reaches = tuple(path for path in held.homes.values() if path != entry.path)
     guid = str(uuid5(NAMESPACE_OID, text))
     return Subject(urn, number, entry, text, schema, orjson.dumps(answer), guid, reaches)
-
-
-def _reach_all(catalog: Catalog, path: str) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    pending = [path]
-    while pending:
-        document = catalog.documents[pending.pop()]
-        new = [one for one in reach(document, catalog.documents) if one not in found]
-        found.update(dict.fromkeys(new))
-        pending.extend(new)
-    return tuple(one for one in found if one != path)
 
 
 def _describe(subject: Subject) -> dict[str, Any]:

@@ -1,0 +1,145 @@
+"""Laws of the registry that its impostors break: references, moves, fields, names and masks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tallystick.core.errors import TallystickError
+from tallystick.schemas import align, mask, moves, pii_names, pii_values, refs, validate
+from tallystick.schemas.catalog import parse_catalog
+from tests.schemas.test_history import Trees, rows
+
+TEXT, COUNT = {"type": "string"}, {"type": "integer"}
+
+
+def references_hold() -> bool:
+    joined = {
+        ("urn:e:a", "#/b"): ("urn:e:a", "/b"),
+        ("https://e.org/a", "b#c"): ("https://e.org/b", "c"),
+        ("file:///x/a.json", ""): ("file:///x/a.json", ""),
+        ("file:///x/a.json", "http://["): ("http://[", ""),
+    }
+    try:
+        if any(refs.resolve(*given) != found for given, found in joined.items()):
+            return False
+    except ValueError:
+        return False
+    files = {
+        "a.json": {"$id": "https://e.org/a", "items": {"$ref": "b"}},
+        "b.json": {"$id": "https://e.org/b"},
+        "c.json": {"$id": "https://e.org/b"},
+        "d.json": {"$ref": "file:///etc/passwd"},
+    }
+    library = refs.Library({path: refs.Document(path, one) for path, one in files.items()})
+    faults = [(path, fault.code) for path, fault in refs.complete(library, lambda *_: None)]
+    return (
+        faults == [("c.json", "schema.id"), ("d.json", "schema.ref")]
+        and list(refs.links(library["a.json"], library)) == ["b.json"]
+        and _is_found_late()
+    )
+
+
+def _is_found_late() -> bool:
+    """An `$id` that another reference leads to is found, though it is asked for first."""
+    files = {"a.json": {"$id": "https://e.org/a", "items": {"$ref": "b"}},
+             "z.json": {"$ref": "x/b.json"}, "x/b.json": {"$id": "https://e.org/b"}}  # fmt: skip
+
+    def read(path: str) -> bytes:
+        if path not in files:
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return json.dumps(files[path]).encode()
+
+    manifest = {"schemas": [{"urn": f"urn:{one}", "schema": f"{one}.json"} for one in "az"]}
+    try:
+        return len(parse_catalog(json.dumps(manifest), read).documents) == len(files)
+    except TallystickError:
+        return False
+
+
+def moves_hold() -> bool:
+    cases: tuple[tuple[dict[str, bytes], dict[str, bytes], dict[str, set[str]]], ...] = (
+        ({"a/r.json": rows("1", "2")}, {"a/r.json": rows("1")}, {"a/r.json": {"1"}}),
+        ({"a/r.json": rows("1")}, {"a/r.json": rows("1")}, {}),
+        ({"r.json": rows("1"), "a/r.json": rows("2")}, {}, {}),
+        ({"r.json": b"{", "a/r.json": rows("2")}, {}, {}),
+        ({"r.json": b"{}", "a/x.json": rows("2")}, {}, {"a/x.json": set()}),
+        ({"a/r.json": b"{"}, {}, {"a/r.json": set()}),
+        ({"a/x.json": b"{"}, {}, {}),
+    )
+    return all(
+        moves.find_moves(Trees(before, after), "1", "", "r.json") == found
+        for before, after, found in cases
+    )
+
+
+def fields_hold() -> bool:
+    def fields(**held: Any) -> dict[str, Any]:
+        return {"type": "object", "properties": held}
+
+    texts = {"type": "object", "additionalProperties": TEXT}
+    patterned = {**fields(), "patternProperties": {"^b": TEXT}}
+    wrapped: dict[str, Any] = {"anyOf": [{"type": "null"}, fields(a=TEXT, b=COUNT)]}
+    cases: tuple[tuple[Any, Any, set[str], set[str]], ...] = (
+        (fields(a=TEXT), fields(a=TEXT, b=COUNT), {"/properties/b"}, set()),
+        (fields(a=TEXT), fields(b=COUNT), {"/properties/b"}, {"/properties/a"}),
+        (fields(), fields(b=False), set(), set()),
+        (fields(), {**fields(b=COUNT), "propertyNames": {"maxLength": 0}}, set(), set()),
+        (fields(), {**fields(b=COUNT), "patternProperties": {"b": TEXT}}, set(), set()),
+        (texts, {**texts, **fields(b=COUNT)}, set(), set()),
+        (patterned, {**patterned, **fields(b={"type": ["string", "null"]})}, set(), set()),
+        ({**fields(), "required": ["b"]}, fields(b=COUNT), set(), set()),
+        (fields(a=TEXT), wrapped, {"/anyOf/1/properties/b"}, set()),
+        (fields(bc=TEXT), {"anyOf": [patterned]}, set(), set()),
+    )
+    for old, new, added, removed in cases:
+        found = align.align_fields(old, new)
+        if (set(found.added), set(found.removed)) != (added, removed):
+            return False
+    return True
+
+
+def names_hold() -> bool:
+    pii_names.words_of.cache_clear()
+    pii_names.name_kind.cache_clear()
+    try:
+        personal = (
+            "useremail",
+            "homephones",
+            "phoneno2",
+            "mac_address",
+            "is_telefonu",
+            "kimlikno",
+        )
+        harmless = ("emailverified", "saxophone", "mac", "isemail", "addressbook")
+        return all(map(pii_names.name_kind, personal)) and not any(
+            map(pii_names.name_kind, harmless)
+        )
+    finally:
+        pii_names.words_of.cache_clear()
+        pii_names.name_kind.cache_clear()
+
+
+def masks_hold() -> bool:
+    values = {4111111111111111: "card", 4111111111111112: "", 10000000146.0: "national_id", 1.5: ""}
+    if any(pii_values.value_kind(value) != kind for value, kind in values.items()):
+        return False
+    schema = {"properties": {"a": {}, "b": TEXT, "n": COUNT, "e": {"enum": ["x"]}, "t": True}}
+    value = {"a": "text", "b": "text", "n": 4111111111111111, "e": "x", "t": False, "u": [1]}
+    found = {one.path for one in mask.plan_payload(schema, value)}
+    kept = {one.path for one in mask.plan_payload(schema, value, mask.REFERENCE)}
+    below = {"not": {"properties": {"x": {"x-gdpr-sensitive": True}}}}
+    kept |= {one.path for one in mask.plan_payload(below, "text", mask.REFERENCE)}
+    return found == {("a",), ("n",), ("t",), ("u",)} and kept == set()
+
+
+def envelopes_hold() -> bool:
+    one: dict[str, Any] = {"job": "urn:a", "data": {}}
+    cases: tuple[tuple[Any, str, bool], ...] = (
+        (one, "urn:a", True), (one, "urn:b", False), ({**one, "meta": {}}, "urn:b", True),
+        ({"job": "urn:a"}, "urn:a", False), ([], "urn:a", False),
+    )  # fmt: skip
+    return all(validate.is_wrapped(message, urn) is found for message, urn, found in cases)
+
+
+LAWS = (references_hold, moves_hold, fields_hold, names_hold, masks_hold, envelopes_hold)
