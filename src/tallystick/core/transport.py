@@ -34,7 +34,7 @@ __all__ = [
 _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
-class Delivery(Struct, frozen=True):
+class Delivery(Struct, frozen=True, gc=False):
     """One frame that was handed out, from which queue, and what the broker knows it by.
 
     `fault` says why the broker itself cannot count this body; it is poison then. `lease` is how
