@@ -59,7 +59,7 @@ class Ours:
 
     def __init__(self, url: str, queue: str) -> None:
         self._queue = queue
-        self._app = App(url, queue=queue, prefetch=2 * TAKE)
+        self._app = App(url, queue=queue, prefetch=int(os.environ.get("PF", 2 * TAKE)))
         self._seen = 0
         self._app.handler(URN)(self._handle)
         self._worker, self._transport = self._app._worker(queue)  # noqa: SLF001

@@ -184,7 +184,9 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _HUGE_INTEGER: Final = b"0" * 309
+_DIGITS: Final = b"0123456789"
 _DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
+_SHALLOW: Final = 2 * MAX_DEPTH  # a body of no more bytes nests no deeper than it may
 _DOUBTFUL: Final = Envelope()
 _quick_decode: Final = msgspec.json.Decoder(Envelope).decode
 _whole_decode: Final = msgspec.json.Decoder(_Whole).decode
@@ -209,7 +211,7 @@ def decode(body: bytes | bytearray | memoryview, *, whole: bool = False) -> Enve
         or not job.strip(ASCII_SPACE)
         or envelope.alias is not UNSET
         or (not body.isascii() and not _is_utf8(body))
-        or (len(body) > 2 * MAX_DEPTH and _exceeds_a_limit(body))
+        or (len(body) > _SHALLOW and _exceeds_a_limit(body))
     ):
         exact = _decode_exact(body)
         if whole:
@@ -396,7 +398,11 @@ def _document(envelope: Envelope) -> dict[str, Any]:
 
 
 def _may_overflow(body: bytes) -> bool:
-    return len(body) > len(_HUGE_INTEGER) and _HUGE_INTEGER in body.translate(_DIGITS_AS_ZERO)
+    """Tell whether 309 digits stand in a row; one in every 309 bytes is looked at first."""
+    probe = body[len(_HUGE_INTEGER) - 1 :: len(_HUGE_INTEGER)]
+    if len(probe.translate(None, _DIGITS)) == len(probe):
+        return False
+    return _HUGE_INTEGER in body.translate(_DIGITS_AS_ZERO)
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -14,7 +14,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["TYPES", "Constant", "Field", "Long", "NativeType", "Row", "Slot", "fill", "native_type", "read_rows"]
+__all__ = [
+    "TYPES",
+    "Constant",
+    "Field",
+    "Long",
+    "NativeType",
+    "Row",
+    "Slot",
+    "fill",
+    "native_type",
+    "read_rows",
+]
 
 
 class Long(int):

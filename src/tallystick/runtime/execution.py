@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass
 from random import random
 from typing import Any, Final
@@ -37,7 +36,6 @@ from tallystick.runtime.telemetry import Probe
 __all__ = ["Execution"]
 
 _LOG: Final = logging.getLogger("tallystick.runtime")
-_UNSEEN: Final = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +118,16 @@ class Execution:
             message = Message(reading.urn, delivery.queue, reading.attempts, envelope, headers)
             arguments.append(message)
         named = {"transaction": transaction} if handler.wants_transaction else {}
-        with self.probe.processing(reading) if self.probe is not None else _UNSEEN:
-            result = handler.function(*arguments, **named)
-            if handler.is_async:
-                self._await(result)
+        if self.probe is None:
+            self._run(handler, arguments, named)
+        else:
+            with self.probe.processing(reading):
+                self._run(handler, arguments, named)
+
+    def _run(self, handler: Handler, arguments: list[Any], named: Mapping[str, Any]) -> None:
+        result = handler.function(*arguments, **named)
+        if handler.is_async:
+            self._await(result)
 
     def _await(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, self.loop())

@@ -3,9 +3,9 @@
 One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
 handlers. A message is settled after its outcome is known, and in no other case; a settlement that
 fails leaves the message to the broker. The two sides pass messages through plain deques, and wake
-each other once for many: what a message costs here is next to nothing. Where a delivery comes back by a deadline its lease is
-renewed while it is here, and what came of one whose lease is lost is not settled. When the broker
-is away the worker waits, longer and longer, and connects again.
+each other once for many. Where a delivery comes back by a deadline its lease is renewed while it is
+here, and what came of one whose lease is lost is not settled. When the broker is away the worker
+waits, longer and longer, and connects again.
 
 Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
 until the timeout, and is then handed back as well.
@@ -126,9 +126,10 @@ class Worker:
         deliveries = self._receive(room, timeout) if room else []
         now = monotonic()
         for delivery in deliveries:
-            self._leases.begin(delivery, now)
-        self._running.update((id(one), one) for one in deliveries)
-        self._hand_out([one for one in deliveries if self._lanes.enter(one)])
+            if delivery.lease is not None:
+                self._leases.begin(delivery, now)
+        self._running.update({id(one): one for one in deliveries})
+        self._hand_out([one for one in deliveries if not one.group or self._lanes.enter(one)])
         return len(deliveries)
 
     def _hand_out(self, deliveries: list[Delivery]) -> None:
@@ -227,7 +228,8 @@ class Worker:
 
     def _settle(self, plans: list[Plan]) -> None:
         now = monotonic()
-        late = [plan for plan in plans if not self._leases.end(plan.delivery, now)]
+        end = self._leases.end
+        late = [plan for plan in plans if not end(plan.delivery, now)] if self._leases else []
         if late:
             self._forget([plan.delivery for plan in late])
             plans = [plan for plan in plans if plan not in late]

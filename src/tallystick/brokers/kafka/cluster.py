@@ -87,8 +87,9 @@ class Cluster:
         producer = self._producer or self._start_producer()
         failures: list[KafkaError] = []
 
-        def report(error: KafkaError, _message: Any) -> None:
-            failures.append(error)
+        def report(error: KafkaError | None, _message: Any) -> None:
+            if error is not None:
+                failures.append(error)
 
         for topic, value, key, headers, stamp in records:
             while True:

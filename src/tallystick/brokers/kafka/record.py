@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tallystick.core.frame import Frame
 
 __all__ = ["NOW", "Record", "read_frame", "write_record"]
 
-Headers = Mapping[str, Any] | Sequence[tuple[str, str | bytes | None]]
+Headers = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]]
 Record = tuple[str, bytes | None, bytes | str | None, Headers, int]
 """Topic, value, key, headers, and a time stamp in ms."""
 
 NOW: Final = 0
 """The time stamp that the client sets by itself."""
-_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 def read_frame(message: Any) -> Frame:
@@ -28,12 +26,12 @@ def read_frame(message: Any) -> Frame:
 def write_record(frame: Frame, queue: str) -> Record:
     """Give what is produced for a frame; it may name its tier topic itself."""
     sections = frame.sections
-    record = sections.get("record", _NOTHING)
+    record = sections.get("record", {})
     stamp = record.get("timestamp")
     return (
         record.get("topic") or queue,
         frame.body,
         record.get("key"),
-        sections.get("headers", _NOTHING),
+        dict(sections.get("headers", ())),
         NOW if stamp is None else int(stamp),
     )

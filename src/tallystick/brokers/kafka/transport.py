@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -175,12 +176,9 @@ class KafkaTransport:
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Commit as far as everything before is done."""
         stale = 0
-        finished: dict[tuple[str, int, int], list[int]] = {}
-        for delivery in deliveries:
-            number, epoch, offset = delivery.handle
-            finished.setdefault((delivery.queue, number, epoch), []).append(offset)
         touched: set[tuple[str, int]] = set()
-        for (queue, number, epoch), offsets in finished.items():
+        for (queue, number, epoch), group in groupby(deliveries, _place):
+            offsets = [one.handle[2] for one in group]
             partition = self._find(queue, number, epoch)
             if partition is None:
                 stale += len(offsets)
@@ -298,6 +296,11 @@ class KafkaTransport:
             if not fault and isinstance(error, KafkaException):
                 fault = error.args[0].str()
             raise unreachable(self._address, OSError(fault or str(error))) from error
+
+
+def _place(delivery: Delivery) -> tuple[str, int, int]:
+    number, epoch, _ = delivery.handle
+    return delivery.queue, number, epoch
 
 
 def connect(address: Address) -> Callable[[], KafkaTransport]:
