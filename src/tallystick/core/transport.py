@@ -62,7 +62,8 @@ class Capabilities:
     back, a `deadline` or the end of the `connection`. `counts`: a delivery that comes back shows it
     in `attempts`. `keyed`: messages of one key stay in order, whoever competes for them. `warm_up`:
     seconds until a new consumer may get its first message. `log`: what is released is handed out
-    again with all that follows it, settled or not. `options` go to every projection (`tiers_ms`,
+    again with all that follows it, settled or not. `buffered`: the client has messages before they
+    are asked for, so receiving costs no round trip. `options` go to every projection (`tiers_ms`,
     `delayed_exchange`).
     """
 
@@ -74,6 +75,7 @@ class Capabilities:
     keyed: bool = False
     warm_up: float = 0.0
     log: bool = False
+    buffered: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

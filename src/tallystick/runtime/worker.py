@@ -119,7 +119,8 @@ class Worker:
 
     def _is_rush(self, plans: list[Plan]) -> bool:
         """Tell whether handlers get more to do before the broker is told what they have done."""
-        return len(plans) >= self._few and all(plan.move == "ack" for plan in plans)
+        buffered = self._transport.capabilities.buffered
+        return buffered and len(plans) >= self._few and all(plan.move == "ack" for plan in plans)
 
     def _take(self, room: int, timeout: float) -> int:
         """Receive, and give to handlers; say how many came."""

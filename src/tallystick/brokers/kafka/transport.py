@@ -132,6 +132,7 @@ class KafkaTransport:
             keyed=True,
             warm_up=_JOINING,
             log=True,
+            buffered=True,
             options={"tiers_ms": tiers_ms},
         )
         self._address: Final = address

@@ -59,7 +59,7 @@ class PulsarTransport:
     """One client, with a producer and a consumer for each topic that is used."""
 
     capabilities = Capabilities(
-        delays=True, headers=True, ordered=False, returns="connection", counts=False
+        delays=True, headers=True, ordered=False, returns="connection", counts=False, buffered=True
     )
 
     def __init__(
