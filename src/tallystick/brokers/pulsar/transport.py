@@ -216,7 +216,7 @@ class PulsarTransport:
         return self._producers[queue]
 
     def _subscribe(self, queue: str) -> Any:
-        import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
+        import pulsar  # noqa: PLC0415
 
         group = self._address.options.get("subscription")
         return self._insist(
