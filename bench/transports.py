@@ -45,7 +45,7 @@ from tallystick.runtime.worker import Worker
 
 COUNTS: Final = {
     "redis": 6000, "servicebus": 1000, "sqs": 600, "kafka": 10000, "rabbitmq": 4000,
-    "artemis": 2000, "pulsar": 4000,
+    "artemis": 2000, "pulsar": 10000,
 }  # fmt: skip
 """Messages in a round, in the order in which the brokers start most quickly."""
 
