@@ -21,7 +21,6 @@ from tallystick.brokers.servicebus.emulator.sections import (
 )
 from tallystick.brokers.servicebus.emulator.space import Space, read_path
 
-
 BARE = bytes(ProtonMessage(b"a", inferred=True).encode())
 
 
