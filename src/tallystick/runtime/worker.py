@@ -103,7 +103,8 @@ class Worker:
                 if self._is_rush(plans):
                     taken += self._take(self._room(left), 0)
                 self._settle(plans)
-                continue
+                if plans or not room:
+                    continue
             came = self._take(room, self._wait(last, idle))
             taken += came
             if came or self._busy():
