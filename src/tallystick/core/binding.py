@@ -23,7 +23,7 @@ from tallystick.core.envelope import ASCII_SPACE, SCHEMA_VERSION, Envelope, Meta
 from tallystick.core.errors import Refused, UsageError
 from tallystick.core.frame import Frame, Sections
 from tallystick.core.names import DEFAULT_QUEUE, Names, is_fifo, name
-from tallystick.core.slot import TYPES, Field, Slot, fill
+from tallystick.core.slot import TYPES, Field, Row, Slot, fill, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,9 @@ MAX_COUNT: Final = 2**31 - 1
 _NO_META: Final = Meta()
 _NO_KEYS: Final[frozenset[str]] = frozenset()
 _NOTHING: Final[Mapping[str, Any]] = {}
-_SHORT: Final = 10
+_FEW: Final[Mapping[str | bytes, int]] = {
+    text: n for n in range(10) for text in (str(n), b"%d" % n)
+}
 _NATIVES: Final[Mapping[type, str]] = {
     str: "text", bytes: "bytes", int: "integer", bool: "boolean",
 }  # fmt: skip
@@ -114,17 +116,26 @@ class Binding:
     visibility: VisibilityRule | None = None
     route: Field | None = None
     original: Field | None = None
+    rows: tuple[Row, ...] = field(init=False, repr=False, compare=False)
+    """The slots, looked up once."""
     own_keys: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     """Section -> the keys in it that are the contract's own; found once, read per message."""
+    current: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    """How the version property says the current version, as text and as bytes."""
     read_gate: Callable[[Any], Any] | None = field(init=False, repr=False, compare=False)
     """How the version property is read, by the type of the slot that carries it."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", read_rows(self.slots))
         rules = [rule.slots for rule in (self.delay, self.retry) if rule]
         every = [slot for slots in (self.slots, *rules) for slot in slots]
         sections = {slot.section for slot in every}
         keys = {name: frozenset(s.key for s in every if s.section == name) for name in sections}
         object.__setattr__(self, "own_keys", keys)
+        natives = self.gate.natives if self.gate else ()
+        text = str(SCHEMA_VERSION)
+        said = [one for one in (text, text.encode()) if _NATIVES[type(one)] in natives]
+        object.__setattr__(self, "current", tuple(said))
         place = self.gate and (self.gate.section, self.gate.key)
         types = [TYPES[slot.type].read for slot in self.slots if (slot.section, slot.key) == place]
         object.__setattr__(self, "read_gate", types[0] if types else None)
@@ -183,13 +194,16 @@ def project_as(binding: Binding, envelope: Envelope, given: Options) -> Frame:
     queue = given.queue or facts["meta.queue"] or DEFAULT_QUEUE
     if binding.route is not None and given.routed_as:
         facts["urn"] = given.routed_as
-    facts |= {"key": given.key, "queue": queue} | _ordering(binding, facts["meta.id"], queue, given)
-    sections = fill(binding.slots, facts)
+    facts["key"], facts["queue"] = given.key, queue
+    if binding.names.fifo:
+        facts |= _ordering(binding, facts["meta.id"], queue, given)
+    sections = fill(binding.rows, facts)
     if given.delay is not None:
         _merge(sections, _delay_sections(binding, given.delay, queue, given))
     if given.attempts_before is not None:
         _merge(sections, _retry_sections(binding, given.attempts_before, queue, given))
-    _add_headers(binding, sections, given.headers)
+    if given.headers:
+        _add_headers(binding, sections, given.headers)
     return Frame(envelope.body or encode(envelope), sections)
 
 
@@ -219,9 +233,9 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
 
 def read_count(value: Any) -> int | None:
     """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
+    if (type(value) is str or type(value) is bytes) and value in _FEW:
+        return _FEW[value]
     if isinstance(value, bytes):
-        if len(value) < _SHORT and value.isdigit():
-            return int(value)
         value = value.decode("latin-1")
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         significant = value.lstrip("0") or "0"
@@ -251,7 +265,7 @@ def gate_frame(binding: Binding, sections: Sections) -> bool:
         return True
     held = sections.get(rule.section, _NOTHING)
     value = held.get(rule.key)
-    if value == b"1" and "bytes" in rule.natives:  # as nearly every message says
+    if value in binding.current:  # as nearly every message says
         return True
     return gate(binding, rule.key in held, read(value))
 
@@ -343,7 +357,7 @@ def _waiting(
     topic = None if tier is None else name(binding.names, "retry", queue, n=tier.n)
     milliseconds = None if tier is None else tier.milliseconds
     return fill(
-        rule.slots,
+        read_rows(rule.slots),
         {**facts, "queue": queue, "tier.topic": topic, "tier.milliseconds": milliseconds},
     )
 
@@ -357,7 +371,7 @@ def _add_headers(
     binding: Binding, sections: dict[str, dict[str, Any]], headers: Mapping[str, str]
 ) -> None:
     extras = binding.extras
-    if extras is None or not headers:
+    if extras is None:
         return
     held = sections.setdefault(extras.section, {})
     contract = binding.own_keys.get(extras.section, _NO_KEYS)

@@ -6,6 +6,7 @@ Messages of different groups, and those of none, are handled side by side. No I/
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from tallystick.core.transport import Delivery
@@ -18,6 +19,9 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes: Final[dict[str, deque[Delivery]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._lanes)
 
     def enter(self, delivery: Delivery) -> bool:
         """Say whether a delivery may be handled now; else it waits."""
@@ -37,6 +41,10 @@ class Lanes:
             return lane.popleft()
         self._lanes.pop(delivery.group, None)
         return None
+
+    def leave_all(self, deliveries: Iterable[Delivery]) -> list[Delivery]:
+        """Give all that may be handled now that the handlers of these have ended."""
+        return [one for each in deliveries if (one := self.leave(each)) is not None]
 
     def clear(self) -> list[Delivery]:
         """Give all that wait, in order; nothing waits any more."""

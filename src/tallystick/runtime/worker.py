@@ -2,9 +2,10 @@
 
 One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
 handlers. A message is settled after its outcome is known, and in no other case; a settlement that
-fails leaves the message to the broker. Where a delivery comes back by a deadline its lease is
-renewed while it is here, and what came of one whose lease is lost is not settled. When the broker
-is away the worker waits, longer and longer, and connects again.
+fails leaves the message to the broker. The two sides pass messages through plain deques, and wake
+each other once for many. Where a delivery comes back by a deadline its lease is renewed while it is
+here, and what came of one whose lease is lost is not settled. When the broker is away the worker
+waits, longer and longer, and connects again.
 
 Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
 until the timeout, and is then handed back as well.
@@ -13,7 +14,7 @@ until the timeout, and is then handed back as well.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from heapq import heapify, heappop, heappush
@@ -40,7 +41,7 @@ _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 _MOST_HELD: Final = 1000
 _LINGER: Final = 0.005
 _EXPECTED: Final = ("retried", "released", "handed_back")
-_QUIET: Final = ("handled", "skipped")
+_QUIET: Final = frozenset({"handled", "skipped"})
 
 
 class Worker:
@@ -57,8 +58,9 @@ class Worker:
         self._settings: Final = execution.rules.settings
         self._probe: Final = execution.probe
         self._stopping: Final = stopping
-        self._todo: Final[SimpleQueue[Delivery | None]] = SimpleQueue()
-        self._done: Final[SimpleQueue[tuple[int, Plan]]] = SimpleQueue()
+        self._todo: Final[deque[Delivery]] = deque()
+        self._done: Final[deque[Plan]] = deque()
+        self._ring: Final[SimpleQueue[bool]] = SimpleQueue()  # True: there is work; False: the end
         self._wake: Final[SimpleQueue[None]] = SimpleQueue()
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
@@ -86,35 +88,56 @@ class Worker:
             self._consume(limit, idle)
         finally:
             for _ in threads:
-                self._todo.put(None)
+                self._ring.put(False)
 
     def _consume(self, limit: int | None, idle: float | None) -> None:
         taken, last = 0, monotonic() + self._transport.capabilities.warm_up
-        most = self._settings.concurrency + self._settings.prefetch
         while not self._stopping.is_set():
             self._renew()
-            if self._is_time():
-                self._settle(self._collect(0))
-            room = min(most - len(self._running), _MOST_HELD - len(self._held))
-            if limit is not None:
-                room = min(room, limit - taken)
-            if room <= 0 or most - len(self._running) < self._few:
-                if limit is not None and taken >= limit and not self._busy():
-                    return
-                self._settle(self._collect(_BUSY))
-                continue
-            deliveries = self._receive(room, self._wait(last, idle))
-            taken += len(deliveries)
-            if deliveries or self._busy():
+            left = _MOST_HELD if limit is None else limit - taken
+            room = self._room(left)
+            if not room and limit is not None and taken >= limit and not self._busy():
+                return
+            if not room or self._is_time():
+                plans = self._collect(0 if room else _BUSY)
+                if self._is_rush(plans):
+                    taken += self._take(self._room(left), 0)
+                self._settle(plans)
+                if plans or not room:
+                    continue
+            came = self._take(room, self._wait(last, idle))
+            taken += came
+            if came or self._busy():
                 last = max(last, monotonic()) if not taken else monotonic()
             elif idle is not None and monotonic() - last >= idle:
                 return
-            for delivery in deliveries:
-                self._leases.begin(delivery, monotonic())
-                self._running[id(delivery)] = delivery
-                if self._lanes.enter(delivery):
-                    self._todo.put(delivery)
         self._stop()
+
+    def _room(self, left: int) -> int:
+        """Give how many more to take; none while it would be only a few."""
+        free = self._settings.concurrency + self._settings.prefetch - len(self._running)
+        return max(min(free, _MOST_HELD - len(self._held), left), 0) if free >= self._few else 0
+
+    def _is_rush(self, plans: list[Plan]) -> bool:
+        """Tell whether handlers get more to do before the broker is told what they have done."""
+        buffered = self._transport.capabilities.buffered
+        return buffered and len(plans) >= self._few and all(plan.move == "ack" for plan in plans)
+
+    def _take(self, room: int, timeout: float) -> int:
+        """Receive, and give to handlers; say how many came."""
+        deliveries = self._receive(room, timeout) if room else []
+        now = monotonic()
+        for delivery in deliveries:
+            if delivery.lease is not None:
+                self._leases.begin(delivery, now)
+        self._running.update({id(one): one for one in deliveries})
+        self._hand_out([one for one in deliveries if not one.group or self._lanes.enter(one)])
+        return len(deliveries)
+
+    def _hand_out(self, deliveries: list[Delivery]) -> None:
+        self._todo.extend(deliveries)
+        for _ in range(min(len(deliveries), self._settings.concurrency)):
+            self._ring.put(True)
 
     def _wait(self, last: float, idle: float | None) -> float:
         if self._busy():
@@ -144,47 +167,50 @@ class Worker:
         return deliveries
 
     def _work(self) -> None:
-        while (delivery := self._todo.get()) is not None:
-            if id(delivery) not in self._running:  # its lease was lost before a handler was free
-                self._finish(delivery, Plan("leave", delivery, "left"))
-                continue
-            try:
-                plan = self._execution.run(delivery)
-            except TallystickError as error:
-                plan = Plan("leave", delivery, "left", note=str(error))
-            except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
-                where = "".join(format_tb(error.__traceback__))  # what it says may be personal
-                text = "queue %s: a message is left to the broker: %s\n%s"
-                _LOG.error(text, self._queue, type(error).__name__, where)
-                plan = Plan("leave", delivery, "left", note=type(error).__name__)
-            self._finish(delivery, plan)
+        todo, done = self._todo, self._done
+        while self._ring.get():
+            while todo:
+                try:
+                    delivery = todo.popleft()
+                except IndexError:  # another thread was quicker
+                    break
+                done.append(self._plan(delivery))
+                if not todo or len(done) >= self._few or monotonic() >= self._wake_at:
+                    self._rouse()
 
-    def _finish(self, delivery: Delivery, plan: Plan) -> None:
-        """Note a plan, and wake the settling thread when there is enough for it to do."""
-        self._done.put((id(delivery), plan))
-        enough = self._done.qsize() >= self._few or self._todo.empty()
-        if enough or monotonic() >= self._wake_at:
+    def _plan(self, delivery: Delivery) -> Plan:
+        if id(delivery) not in self._running:  # its lease was lost before a handler was free
+            return Plan("leave", delivery, "left")
+        try:
+            return self._execution.run(delivery)
+        except TallystickError as error:
+            return Plan("leave", delivery, "left", note=str(error))
+        except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
+            where = "".join(format_tb(error.__traceback__))  # what it says may be personal
+            text = "queue %s: a message is left to the broker: %s\n%s"
+            _LOG.error(text, self._queue, type(error).__name__, where)
+            return Plan("leave", delivery, "left", note=type(error).__name__)
+
+    def _rouse(self) -> None:
+        """Wake the settling thread; once is enough until it is awake."""
+        if self._wake.empty():
             self._wake.put(None)
 
     def _collect(self, timeout: float) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""
-        now = monotonic()
         if self._held:
-            timeout = min(timeout, max(self._held[0][0] - now, 0))
+            timeout = min(timeout, max(self._held[0][0] - monotonic(), 0))
         self._sleep(timeout)
-        plans: list[Plan] = []
-        while not self._done.empty():
-            number, plan = self._done.get_nowait()
-            if self._running.pop(number, None) is not None:
-                plans.append(plan)
-            if (follower := self._lanes.leave(plan.delivery)) is not None:
-                self._todo.put(follower)
-        ready: list[Plan] = []
-        for plan in plans:
+        now = monotonic()
+        plans = [self._done.popleft() for _ in range(len(self._done))]
+        followers = self._lanes.leave_all(plan.delivery for plan in plans) if self._lanes else []
+        if followers:
+            self._hand_out(followers)
+        mine = [plan for plan in plans if self._running.pop(id(plan.delivery), None) is not None]
+        ready = [plan for plan in mine if plan.hold <= 0]
+        for plan in mine if len(ready) < len(mine) else ():
             if plan.hold > 0:
                 heappush(self._held, (now + plan.hold, next(self._order), plan))
-            else:
-                ready.append(plan)
         while self._held and self._held[0][0] <= now:
             ready.append(heappop(self._held)[2])
         return ready
@@ -204,14 +230,15 @@ class Worker:
 
     def _settle(self, plans: list[Plan]) -> None:
         now = monotonic()
-        late = [plan for plan in plans if not self._leases.end(plan.delivery, now)]
+        end = self._leases.end
+        late = [plan for plan in plans if not end(plan.delivery, now)] if self._leases else []
         if late:
             self._forget([plan.delivery for plan in late])
             plans = [plan for plan in plans if plan not in late]
         acks = [plan for plan in plans if plan.move == "ack"]
         if acks:
             self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
-        for plan in plans:
+        for plan in plans if len(acks) < len(plans) else ():
             if plan.move != "ack":
                 self._perform([plan], self._move(plan))
 
@@ -268,14 +295,21 @@ class Worker:
             _LOG.warning(text, self._queue, len(plans), error)
             self._leave(plans, error)
             return
-        self._measure([plan.outcome for plan in plans])
-        for plan in plans:
-            self.counts[plan.outcome] += 1
-            if plan.outcome not in _QUIET:
-                if plan.outcome != "handed_back":
-                    self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
-                level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
-                _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
+        outcomes = [plan.outcome for plan in plans]
+        self.counts.update(outcomes)
+        self._measure(outcomes)
+        if not _QUIET.issuperset(outcomes):
+            for plan in plans:
+                self._tell(plan)
+
+    def _tell(self, plan: Plan) -> None:
+        """Log how a delivery ended that was not simply handled."""
+        if plan.outcome in _QUIET:
+            return
+        if plan.outcome != "handed_back":
+            self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
+        level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
+        _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
 
     def _measure(self, outcomes: list[str]) -> None:
         if self._probe is not None:
@@ -295,13 +329,9 @@ class Worker:
 
     def _stop(self) -> None:
         waiting = self._lanes.clear()
-        try:
+        with suppress(IndexError):
             while True:
-                delivery = self._todo.get_nowait()
-                if delivery is not None:
-                    waiting.append(delivery)
-        except Empty:
-            pass
+                waiting.append(self._todo.popleft())
         for delivery in waiting:
             self._running.pop(id(delivery), None)
         self._hand_back(waiting)
