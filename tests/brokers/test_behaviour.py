@@ -397,6 +397,62 @@ def test_messages_of_one_key_are_handled_one_by_one_and_in_order(place: Place) -
     assert not keyed or not overlapping
 
 
+def test_nothing_of_its_key_overtakes_a_message_that_is_retried(place: Place) -> None:
+    app = place.app(concurrency=4)
+    runs: list[tuple[int, int]] = []
+
+    @app.handler(URN)
+    def handle(data: Any, message: Message) -> None:
+        runs.append((data["n"], message.attempts))
+        if data["n"] == 1 and message.attempts < 2:
+            raise ValueError("again")
+
+    for n in range(5):
+        app.publish(URN, {"n": n}, key="left")
+    assert app.run(limit=7) == {"handled": 5, "retried": 2}
+    keyed = place.open().capabilities.keyed
+    wanted = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (4, 0)]
+    assert (runs if keyed else sorted(runs)) == wanted
+
+
+def test_a_key_whose_head_is_to_be_retried_is_handed_back_in_order(place: Place) -> None:
+    app = place.app(concurrency=4, backoff=Backoff(600, 1, 600))
+    runs: list[int] = []
+
+    @app.handler(URN)
+    def handle(data: Any) -> None:
+        runs.append(data["n"])
+        if len(runs) == 2:
+            app.stop()
+            raise ValueError("again")
+
+    for n in range(5):
+        app.publish(URN, {"n": n}, key="left")
+    keyed = place.open().capabilities.keyed
+    if keyed:
+        app.run()
+        app.run(limit=4)
+        assert list(dict.fromkeys(runs)) == list(range(5))
+        assert runs[-4:] == [1, 2, 3, 4]
+
+
+def test_a_released_message_is_not_handed_out_before_its_time(place: Place) -> None:
+    app = place.app(on_unknown_urn="release", release_delay=2.0)
+    app.publish(URN, {"n": 1})
+    other = place.app()
+    came: list[float] = []
+
+    @other.handler(URN)
+    def handle(_: Any, message: Message) -> None:
+        came.append(time())
+        assert not message.attempts or place.open().capabilities.counts
+
+    began = int(time())  # a broker may count in whole seconds
+    assert app.run(limit=1) == {"released": 1}
+    assert other.run(limit=1) == {"handled": 1}
+    assert came[0] >= began + 2
+
+
 def test_a_dead_letter_goes_back_to_work_without_its_block(place: Place) -> None:
     app = place.app(max_attempts=1)
     seen: list[Any] = []

@@ -1,10 +1,12 @@
 """Consume one queue: take deliveries, hand them to threads, settle what they came to.
 
 One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
-handlers. A message is settled after its outcome is known, and in no other case; a settlement that
-fails leaves the message to the broker. Where a delivery comes back by a deadline its lease is
-renewed while it is here, and what came of one whose lease is lost is not settled. When the broker
-is away the worker waits, longer and longer, and connects again.
+handlers. A message is settled after its outcome is known, and in no other case; one whose
+settlement fails is left to the broker, after a pause. A message of a group that is to be handled
+again waits and is run again here, and those behind it wait too: order is kept. Where a delivery
+comes back by a deadline its lease is renewed while it is here, and what came of one whose lease is
+lost is not settled. When the broker is away the worker waits, longer and longer, and connects
+again; a run that is to end when idle says so instead of ending well.
 
 Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
 until the timeout, and is then handed back as well.
@@ -16,8 +18,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from heapq import heapify, heappop, heappush
-from itertools import count
+from math import inf
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from time import monotonic, time_ns
@@ -30,6 +31,7 @@ from tallystick.runtime.execution import Execution
 from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
 from tallystick.runtime.settlement import Plan
+from tallystick.runtime.waiting import Waiting
 
 __all__ = ["Worker"]
 
@@ -37,7 +39,9 @@ _LOG: Final = logging.getLogger("tallystick.runtime")
 _IDLE: Final = 0.5
 _BUSY: Final = 0.02
 _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
-_MOST_HELD: Final = 1000
+_MOST_STUCK: Final = 1000
+_LEFT: Final = 1.0
+"""Seconds until a message that could not be settled is left to the broker, which may be at once."""
 _LINGER: Final = 0.005
 _EXPECTED: Final = ("retried", "released", "handed_back")
 _QUIET: Final = ("handled", "skipped")
@@ -63,11 +67,14 @@ class Worker:
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
         self._running: dict[int, Delivery] = {}
-        self._held: list[tuple[float, int, Plan]] = []
+        self._held: Final = Waiting()
+        self._failed: Final[dict[int, int]] = {}
+        self._taken = 0
+        self._limit: float = inf
         self._leases: Final = Leases(self._settings.max_lease)
         self._lanes: Final = Lanes()
-        self._order: Final = count()
         self._failures = 0
+        self._away: TallystickError | None = None
 
     @property
     def in_flight(self) -> int:
@@ -83,31 +90,33 @@ class Worker:
         for thread in threads:
             thread.start()
         try:
-            self._consume(limit, idle)
+            self._limit = inf if limit is None else limit
+            self._consume(idle)
         finally:
             for _ in threads:
                 self._todo.put(None)
 
-    def _consume(self, limit: int | None, idle: float | None) -> None:
-        taken, last = 0, monotonic() + self._transport.capabilities.warm_up
+    def _consume(self, idle: float | None) -> None:
+        last = monotonic() + self._transport.capabilities.warm_up
         most = self._settings.concurrency + self._settings.prefetch
         while not self._stopping.is_set():
             self._renew()
             if self._is_time():
                 self._settle(self._collect(0))
-            room = min(most - len(self._running), _MOST_HELD - len(self._held))
-            if limit is not None:
-                room = min(room, limit - taken)
-            if room <= 0 or most - len(self._running) < self._few:
-                if limit is not None and taken >= limit and not self._busy():
+            free = most - len(self._running) + min(self._lanes.stuck, _MOST_STUCK)
+            room = min(free, self._held.room, self._limit - self._taken)
+            if room <= 0 or free < self._few:
+                if self._taken >= self._limit and not self._busy():
                     return
                 self._settle(self._collect(_BUSY))
                 continue
-            deliveries = self._receive(room, self._wait(last, idle))
-            taken += len(deliveries)
+            deliveries = self._receive(int(room), self._wait(last, idle))
+            self._taken += len(deliveries)
             if deliveries or self._busy():
-                last = max(last, monotonic()) if not taken else monotonic()
+                last = max(last, monotonic()) if not self._taken else monotonic()
             elif idle is not None and monotonic() - last >= idle:
+                if self._away is not None:  # that nothing came says nothing about the queue
+                    raise self._away
                 return
             for delivery in deliveries:
                 self._leases.begin(delivery, monotonic())
@@ -133,12 +142,13 @@ class Worker:
             if not self._failures:
                 _LOG.warning("queue %s: %s; trying again", self._queue, error)
             self._failures += 1
+            self._away = error
             self.last_error = f"{self._queue}: {error}"
             self._stopping.wait(pause)
             return []
         if self._failures:
             _LOG.warning("queue %s: connected again", self._queue)
-            self._failures = 0
+            self._failures, self._away = 0, None
         if deliveries and self._probe is not None:
             self._probe.received(self._queue, deliveries, began)
         return deliveries
@@ -149,14 +159,14 @@ class Worker:
                 self._finish(delivery, Plan("leave", delivery, "left"))
                 continue
             try:
-                plan = self._execution.run(delivery)
+                plan = self._execution.run(delivery, self._failed.get(id(delivery), 0))
             except TallystickError as error:
-                plan = Plan("leave", delivery, "left", note=str(error))
+                plan = Plan("leave", delivery, "left", hold=_LEFT, note=str(error))
             except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
                 where = "".join(format_tb(error.__traceback__))  # what it says may be personal
                 text = "queue %s: a message is left to the broker: %s\n%s"
                 _LOG.error(text, self._queue, type(error).__name__, where)
-                plan = Plan("leave", delivery, "left", note=type(error).__name__)
+                plan = Plan("leave", delivery, "left", hold=_LEFT, note=type(error).__name__)
             self._finish(delivery, plan)
 
     def _finish(self, delivery: Delivery, plan: Plan) -> None:
@@ -168,30 +178,59 @@ class Worker:
 
     def _collect(self, timeout: float) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""
+        self._sleep(min(timeout, max(self._held.next - monotonic(), 0)))
         now = monotonic()
-        if self._held:
-            timeout = min(timeout, max(self._held[0][0] - now, 0))
-        self._sleep(timeout)
-        plans: list[Plan] = []
+        ready: list[Plan] = []
         while not self._done.empty():
             number, plan = self._done.get_nowait()
-            if self._running.pop(number, None) is not None:
-                plans.append(plan)
-            if (follower := self._lanes.leave(plan.delivery)) is not None:
-                self._todo.put(follower)
-        ready: list[Plan] = []
-        for plan in plans:
-            if plan.hold > 0:
-                heappush(self._held, (now + plan.hold, next(self._order), plan))
+            kept = self._running.pop(number, None) is not None
+            if kept and plan.here:
+                self._lanes.stop(plan.delivery)
             else:
+                self._follow(plan.delivery)
+            if kept and (plan.hold > 0 or plan.here):
+                self._held.add(plan, now + plan.hold)
+            elif kept:
                 ready.append(plan)
-        while self._held and self._held[0][0] <= now:
-            ready.append(heappop(self._held)[2])
+        for plan in self._held.take(now):
+            if not plan.here:
+                ready.append(plan)
+            elif self._taken < self._limit and not self._stopping.is_set():
+                self._run_again(plan)
+            else:
+                ready += self._return_lane(plan)
         return ready
+
+    def _follow(self, delivery: Delivery) -> None:
+        """Let the one behind a delivery be handled."""
+        self._failed.pop(id(delivery), None)
+        if (follower := self._lanes.leave(delivery)) is not None:
+            self._todo.put(follower)
+
+    def _run_again(self, plan: Plan) -> None:
+        """Handle a message of a group again, before those behind it."""
+        delivery = plan.delivery
+        if plan.outcome == "retried":
+            self._failed[id(delivery)] = self._failed.get(id(delivery), 0) + 1
+        self._note([plan], stays=True)
+        self._taken += 1
+        self._lanes.resume(delivery)
+        self._running[id(delivery)] = delivery
+        self._todo.put(delivery)
+
+    def _return_lane(self, plan: Plan) -> list[Plan]:
+        """Give the plans that hand a lane back, its head last: it is to come first."""
+        behind = self._lanes.empty(plan.delivery)
+        self._failed.pop(id(plan.delivery), None)
+        for one in behind:
+            self._running.pop(id(one), None)
+        return [*(_returned(one) for one in reversed(behind)), plan]
 
     def _is_time(self) -> bool:
         """Tell whether settling is worth a round trip: enough is done, or some of it for long."""
-        return not self._wake.empty() or bool(self._held) or monotonic() >= self._wake_at
+        return (
+            not self._wake.empty() or self._held.next <= monotonic() or monotonic() >= self._wake_at
+        )
 
     def _sleep(self, timeout: float) -> None:
         """Wait until handlers have finished enough, one of them long ago, or all of them."""
@@ -212,7 +251,9 @@ class Worker:
         if acks:
             self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
         for plan in plans:
-            if plan.move != "ack":
+            if self._transport.capabilities.log and _is_return(plan):
+                self._note([plan])  # uncommitted is enough; a rewind undoes what runs
+            elif plan.move != "ack":
                 self._perform([plan], self._move(plan))
 
     def _move(self, plan: Plan) -> Callable[[], None]:
@@ -245,12 +286,13 @@ class Worker:
         text = "queue %s: the leases of %d messages are lost; the broker hands them out again"
         _LOG.warning(text, self._queue, len(gone))
         self.counts["lost"] += len(gone)
-        numbers = {id(one) for one in gone}
-        self._held = [one for one in self._held if id(one[2].delivery) not in numbers]
-        heapify(self._held)
         for one in gone:
             self._leases.end(one, 0)
             self._running.pop(id(one), None)
+        for plan in self._held.drop({id(one) for one in gone}):
+            if plan.here:
+                self._follow(plan.delivery)
+        for one in gone:
             try:
                 self._transport.leave(one)
             except TallystickError as error:
@@ -261,14 +303,14 @@ class Worker:
         try:
             move()
         except TallystickError as error:
-            self.counts["unsettled"] += len(plans)
-            self._measure(["unsettled"] * len(plans))
-            self.last_error = f"{self._queue}: {error}"
-            text = "queue %s: %d settlements failed, left to the broker: %s"
-            _LOG.warning(text, self._queue, len(plans), error)
-            self._leave(plans, error)
+            self._stumble(plans, error)
             return
-        self._measure([plan.outcome for plan in plans])
+        self._note(plans)
+
+    def _note(self, plans: list[Plan], *, stays: bool = False) -> None:
+        """Count and say what deliveries came to; one that stays here is not done yet."""
+        plans = [plan for plan in plans if plan.outcome]
+        self._measure([plan.outcome for plan in plans], stays=stays)
         for plan in plans:
             self.counts[plan.outcome] += 1
             if plan.outcome not in _QUIET:
@@ -277,21 +319,22 @@ class Worker:
                 level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
                 _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
 
-    def _measure(self, outcomes: list[str]) -> None:
+    def _measure(self, outcomes: list[str], *, stays: bool = False) -> None:
         if self._probe is not None:
             for outcome in outcomes:
-                self._probe.settled(self._queue, outcome)
+                self._probe.settled(self._queue, outcome, stays=stays)
 
-    def _leave(self, plans: list[Plan], error: TallystickError) -> None:
-        """Tell the broker that a delivery stays unsettled, where it can still be told."""
-        if error.code == "delivery_lost":
-            return
-        for plan in plans:
-            if plan.move != "leave":
-                try:
-                    self._transport.leave(plan.delivery)
-                except TallystickError as second:
-                    _LOG.warning("queue %s: %s", self._queue, second)
+    def _stumble(self, plans: list[Plan], error: TallystickError) -> None:
+        """Count settlements that failed, and leave to the broker, after a pause, what is ours."""
+        new = [plan for plan in plans if plan.outcome]
+        self.counts.update("unsettled" for _ in new)
+        self._measure(["unsettled"] * len(new))
+        self.last_error = f"{self._queue}: {error}"
+        text = "queue %s: %d settlements failed, left to the broker: %s"
+        _LOG.warning(text, self._queue, len(plans), error)
+        if error.code != "delivery_lost":
+            for plan in plans:
+                self._held.add(Plan("leave", plan.delivery, ""), monotonic() + _LEFT)
 
     def _stop(self) -> None:
         waiting = self._lanes.clear()
@@ -310,16 +353,18 @@ class Worker:
             self._renew()
             self._settle(self._collect(min(left, _IDLE)))
         self._settle(self._collect(0))
-        held = [plan for _, _, plan in self._held]
-        self._held = []
-        self._settle(held)
+        self._settle(self._held.take(inf))
         self._hand_back(list(self._running.values()))
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
         """Give deliveries back, the last first: a broker that puts them in front keeps order."""
-        if self._transport.capabilities.log:  # uncommitted is enough; a rewind undoes what runs
-            self.counts["handed_back"] += len(deliveries)
-            self._measure(["handed_back"] * len(deliveries))
-            return
-        plans = [Plan("release", one, "handed_back", note="stopping") for one in deliveries]
-        self._settle(plans[::-1])
+        self._settle([_returned(one) for one in reversed(deliveries)])
+
+
+def _returned(delivery: Delivery) -> Plan:
+    return Plan("release", delivery, "handed_back", note="stopping")
+
+
+def _is_return(plan: Plan) -> bool:
+    """Say whether a plan does no more than hand a message back as it came."""
+    return plan.here or plan.outcome == "handed_back"

@@ -67,7 +67,7 @@ class MemoryTransport:
     """One connection to a space."""
 
     capabilities = Capabilities(
-        delays=True, headers=True, ordered=True, returns="connection", counts=False
+        delays=True, waits=True, headers=True, ordered=True, returns="connection", counts=False
     )
 
     def __init__(self, space: Space) -> None:

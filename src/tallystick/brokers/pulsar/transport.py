@@ -115,8 +115,10 @@ class PulsarTransport:
             while len(taken) < limit:
                 try:
                     message = consumer.receive(wait)
-                except pulsar.Timeout:
-                    break
+                except pulsar.PulsarException as error:
+                    if taken or isinstance(error, pulsar.Timeout):
+                        break  # what was taken is ours to handle; the next call says what is wrong
+                    raise
                 taken.append(_delivery(queue, consumer, message))
                 wait = _AT_ONCE_MS
         return taken
