@@ -351,6 +351,20 @@ def test_ten_thousand_messages_are_drained_and_nothing_is_left(place: Place) -> 
     assert seen == Counter(range(place.many))
 
 
+def run_until(apps: list[App], done: Callable[[], bool]) -> None:
+    """Run apps side by side until something is so; what is wrong then is said by the caller."""
+    threads = [Thread(target=app.run) for app in apps]
+    for thread in threads:
+        thread.start()
+    end = monotonic() + 2 * PATIENCE
+    while not done() and monotonic() < end:
+        threads[0].join(0.05)
+    for app in apps:
+        app.stop()
+    for thread in threads:
+        thread.join()
+
+
 def test_two_competing_consumers_share_the_work(place: Place) -> None:
     seen: Counter[int] = Counter()
     apps = [place.app(prefetch=10) for _ in range(2)]
@@ -358,11 +372,7 @@ def test_two_competing_consumers_share_the_work(place: Place) -> None:
         app.handler(URN)(lambda data: seen.update([data["n"]]))
     some = place.many // 10
     apps[0].publish_all([(URN, {"n": n}) for n in range(some)])
-    threads = [Thread(target=app.run, kwargs={"idle": QUIET}) for app in apps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_until(apps, lambda: len(seen) == some)
     assert seen == Counter(range(some))
 
 
@@ -384,11 +394,7 @@ def test_messages_of_one_key_are_handled_one_by_one_and_in_order(place: Place) -
     for n in range(20):
         for key in ("left", "middle", "right"):
             apps[0].publish(URN, {"key": key, "n": n}, key=key)
-    threads = [Thread(target=app.run, kwargs={"idle": QUIET}) for app in apps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_until(apps, lambda: sum(len(set(numbers)) for numbers in list(seen.values())) == 60)
     keyed = place.open().capabilities.keyed
     assert set(seen) == {"left", "middle", "right"}
     for numbers in seen.values():
