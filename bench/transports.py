@@ -6,9 +6,10 @@
     BROKER_ours_publish_per_s ...   the rates themselves (this machine, this run)
 
 The bare loops (`transports_bare.py`) write the same bytes and native fields and wait for the same
-confirms and acknowledgements, in the same batches. Rounds alternate; the best of each counts. One
-real broker at a time, on empty data. With `--quick`, what does not fit into 45 s is left out and
-named in `left_out`. The targets: 0.7 of bare both ways, 3 times babelqueue.
+confirms, with the same durability. All are warmed up; then rounds alternate, and the medians count.
+One real broker at a time, on empty data. With `--quick` all brokers start at once and each is
+measured when it is up: short rounds, one run of babelqueue. `load_1m` is what else the machine
+did. The targets: 0.7 of bare both ways, 3 times babelqueue.
 
 `--memory BROKER --messages N` sends N messages through and shows the resident memory of this
 process at every tenth: `memory_last_vs_first`.
@@ -23,12 +24,15 @@ import json
 import logging
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from threading import Event
 from time import monotonic, perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import peers
@@ -45,10 +49,21 @@ COUNTS: Final = {
 }  # fmt: skip
 """Messages in a round, in the order in which the brokers start most quickly."""
 
-THEIRS: Final = 200
 OPTIONS: Final = {"kafka": "?reinject=0&group={0}"}
-SLOW_START: Final = {"kafka": 12.0, "rabbitmq": 14.0, "artemis": 18.0, "pulsar": 26.0}
-QUICK: Final = 45.0
+
+
+class Size(NamedTuple):
+    """How much is measured: a share of `COUNTS`, rounds, seconds at least, babelqueue's part."""
+
+    share: float
+    rounds: int
+    seconds: float
+    theirs: int
+    their_rounds: int
+
+
+FULL: Final = Size(1, 5, 15.0, 200, 5)
+QUICK: Final = Size(0.3, 3, 0.0, 50, 1)
 SERVICEBUS: Final = (
     "Endpoint={};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
 )
@@ -121,47 +136,45 @@ class Theirs:
             close()
 
 
-def measure(broker: str, url: str, seconds: float, *, peer: bool) -> dict[str, float]:
-    """Let the contenders take turns on one broker for so many seconds; give the figures."""
-    count = COUNTS[broker]
-    best: dict[tuple[str, str], float] = {}
+def measure(broker: str, url: str, size: Size) -> dict[str, float]:
+    """Let the contenders take turns on one broker; give the figures."""
+    count = int(COUNTS[broker] * size.share)
+    ours = url + OPTIONS.get(broker, "")
+    makers: dict[str, tuple[Callable[[str, str], Any], str, int, int]] = {
+        "ours": (Ours, ours, count, sys.maxsize),
+        "bare": (BARE[broker], url, count, sys.maxsize),
+        "babelqueue": (Theirs, url, size.theirs, size.their_rounds),
+    }
+    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     with ExitStack() as stack:
-        contenders: dict[str, tuple[Any, int]] = {}
-        makers: dict[str, tuple[Callable[[str, str], Any], str, int]] = {
-            "ours": (Ours, url + OPTIONS.get(broker, ""), count),
-            "bare": (BARE[broker], url, count),
-        }
-        if peer:
-            makers["babelqueue"] = (Theirs, url, THEIRS)
-        for name, (maker, address, size) in makers.items():
+        contenders: dict[str, Any] = {}
+        for name, (maker, address, messages, _) in makers.items():
             queue = f"bench-{name}-{uuid4().hex[:8]}"
             if name == "babelqueue":
-                Ours(url + OPTIONS.get(broker, ""), queue).close()  # the queue, made beforehand
-            one = maker(address.format(queue), queue)
+                Ours(ours.format(queue), queue).close()  # the queue, made beforehand
+            one = contenders[name] = maker(address.format(queue), queue)
             stack.callback(one.close)
-            one.publish(10)
-            one.consume(10)
-            contenders[name] = (one, size)
-        end, rounds = monotonic() + seconds, 0
-        while rounds < 2 or monotonic() < end:
-            rounds += 1
-            for name, (one, size) in contenders.items():
-                for verb in ("publish", "consume"):
-                    rate = size / getattr(one, verb)(size)
-                    best[name, verb] = max(best.get((name, verb), 0.0), rate)
+            one.publish(messages // 10)
+            one.consume(messages // 10)
+        end, turn = monotonic() + size.seconds, 0
+        while turn < size.rounds or monotonic() < end:
+            for name, (_, _, messages, turns) in makers.items():
+                for verb in ("publish", "consume") if turn < turns else ():
+                    rates[name, verb].append(messages / getattr(contenders[name], verb)(messages))
+            turn += 1
+    middle = {key: median(values) for key, values in rates.items()}
     figures = {
-        f"{broker}_{verb}_vs_bare": best["ours", verb] / best["bare", verb]
+        f"{broker}_{verb}_vs_bare": middle["ours", verb] / middle["bare", verb]
         for verb in ("publish", "consume")
     }
-    if peer:
-        ratio = end_to_end(best, "ours") / end_to_end(best, "babelqueue")
-        figures[f"{broker}_end_to_end_vs_babelqueue"] = ratio
-    rates = {f"{broker}_{name}_{verb}_per_s": rate for (name, verb), rate in best.items()}
-    return {**figures, **rates, f"{broker}_rounds": rounds}
+    ratio = end_to_end(middle, "ours") / end_to_end(middle, "babelqueue")
+    figures[f"{broker}_end_to_end_vs_babelqueue"] = ratio
+    per_second = {f"{broker}_{name}_{verb}_per_s": rate for (name, verb), rate in middle.items()}
+    return {**figures, **per_second, f"{broker}_rounds": turn}
 
 
-def end_to_end(best: dict[tuple[str, str], float], name: str) -> float:
-    return 1 / (1 / best[name, "publish"] + 1 / best[name, "consume"])
+def end_to_end(rates: dict[tuple[str, str], float], name: str) -> float:
+    return 1 / (1 / rates[name, "publish"] + 1 / rates[name, "consume"])
 
 
 def resident() -> int:
@@ -216,20 +229,23 @@ def main() -> int:
 
 
 def measure_all(brokers: list[str], *, quick: bool) -> dict[str, Any]:
+    """Measure the brokers one after the other; quickly, they all start together before."""
     peers.install("babelqueue==1.24.0")
-    end = monotonic() + QUICK
-    figures: dict[str, Any] = {}
-    left_out: list[str] = []
-    for broker in (name for name in COUNTS if name in brokers):
-        if quick and monotonic() + SLOW_START.get(broker, 5.0) > end:
-            left_out.append(broker)
-            continue
-        with running(broker) as server:
-            figures |= measure(broker, server.url, 1.0 if quick else 15.0, peer=True)
-    if left_out:
-        figures["left_out"] = " ".join(left_out)
-        print(f"no time was left for {', '.join(left_out)}", file=sys.stderr)
-    return figures
+    began, figures = monotonic(), dict[str, Any]()
+    names = [name for name in COUNTS if name in brokers]
+    if not quick:
+        for broker in names:
+            with running(broker) as server:
+                figures |= measure(broker, server.url, FULL)
+    else:
+        with ExitStack() as stack, ThreadPoolExecutor(len(names)) as pool:
+            slowest_first = [*reversed(names)]
+            starting = {
+                name: pool.submit(stack.enter_context, running(name)) for name in slowest_first
+            }
+            for broker in names:
+                figures |= measure(broker, starting[broker].result().url, QUICK)
+    return {**figures, "seconds": monotonic() - began, "load_1m": os.getloadavg()[0]}
 
 
 if __name__ == "__main__":

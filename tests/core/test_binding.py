@@ -29,7 +29,7 @@ from tallystick.core.binding import (
 )
 from tallystick.core.envelope import decode, encode, make
 from tallystick.core.errors import Refused, UsageError
-from tallystick.core.slot import Constant, Long, Slot, fill, native_type
+from tallystick.core.slot import Constant, Long, Slot, fill, native_type, read_rows
 
 BINDINGS = [
     binding
@@ -103,8 +103,9 @@ def test_every_slot_reads_a_fact_that_exists_and_no_field_is_written_twice(
 
 
 def test_a_source_that_nobody_provides_is_a_fault_of_the_table() -> None:
+    rows = read_rows([Slot("headers", "x", "meta.idd", "text")])
     with pytest.raises(KeyError):
-        fill((Slot("headers", "x", "meta.idd", "text"),), envelope_facts(decode(message())))
+        fill(rows, envelope_facts(decode(message())))
 
 
 @every_binding

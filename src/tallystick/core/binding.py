@@ -23,7 +23,7 @@ from tallystick.core.envelope import ASCII_SPACE, SCHEMA_VERSION, Envelope, Meta
 from tallystick.core.errors import Refused, UsageError
 from tallystick.core.frame import Frame, Sections
 from tallystick.core.names import DEFAULT_QUEUE, Names, is_fifo, name
-from tallystick.core.slot import TYPES, Field, Slot, fill
+from tallystick.core.slot import TYPES, Field, Row, Slot, fill, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -114,12 +114,15 @@ class Binding:
     visibility: VisibilityRule | None = None
     route: Field | None = None
     original: Field | None = None
+    rows: tuple[Row, ...] = field(init=False, repr=False, compare=False)
+    """The slots, looked up once."""
     own_keys: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     """Section -> the keys in it that are the contract's own; found once, read per message."""
     read_gate: Callable[[Any], Any] | None = field(init=False, repr=False, compare=False)
     """How the version property is read, by the type of the slot that carries it."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", read_rows(self.slots))
         rules = [rule.slots for rule in (self.delay, self.retry) if rule]
         every = [slot for slots in (self.slots, *rules) for slot in slots]
         sections = {slot.section for slot in every}
@@ -183,13 +186,16 @@ def project_as(binding: Binding, envelope: Envelope, given: Options) -> Frame:
     queue = given.queue or facts["meta.queue"] or DEFAULT_QUEUE
     if binding.route is not None and given.routed_as:
         facts["urn"] = given.routed_as
-    facts |= {"key": given.key, "queue": queue} | _ordering(binding, facts["meta.id"], queue, given)
-    sections = fill(binding.slots, facts)
+    facts["key"], facts["queue"] = given.key, queue
+    if binding.names.fifo:
+        facts |= _ordering(binding, facts["meta.id"], queue, given)
+    sections = fill(binding.rows, facts)
     if given.delay is not None:
         _merge(sections, _delay_sections(binding, given.delay, queue, given))
     if given.attempts_before is not None:
         _merge(sections, _retry_sections(binding, given.attempts_before, queue, given))
-    _add_headers(binding, sections, given.headers)
+    if given.headers:
+        _add_headers(binding, sections, given.headers)
     return Frame(envelope.body or encode(envelope), sections)
 
 
@@ -343,7 +349,7 @@ def _waiting(
     topic = None if tier is None else name(binding.names, "retry", queue, n=tier.n)
     milliseconds = None if tier is None else tier.milliseconds
     return fill(
-        rule.slots,
+        read_rows(rule.slots),
         {**facts, "queue": queue, "tier.topic": topic, "tier.milliseconds": milliseconds},
     )
 
@@ -357,7 +363,7 @@ def _add_headers(
     binding: Binding, sections: dict[str, dict[str, Any]], headers: Mapping[str, str]
 ) -> None:
     extras = binding.extras
-    if extras is None or not headers:
+    if extras is None:
         return
     held = sections.setdefault(extras.section, {})
     contract = binding.own_keys.get(extras.section, _NO_KEYS)

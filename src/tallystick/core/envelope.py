@@ -167,27 +167,42 @@ class Envelope(Struct, frozen=True, gc=False, eq=False):
     @property
     def data(self) -> dict[str, Any] | None:
         """The payload, built on first use; None when absent or null."""
+        payload: Any = self.payload
+        if type(payload) is dict:  # it was decoded whole
+            return payload
         data: dict[str, Any] | None = self.document.get("data")
         return data
+
+
+class _Whole(Envelope, frozen=True, gc=False, eq=False):
+    """The same message with its payload read in the same pass."""
+
+    payload: dict[str, Any] | None = field(default=None, name="data")  # type: ignore[assignment]
 
 
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _HUGE_INTEGER: Final = b"0" * 309
+_DIGITS: Final = b"0123456789"
 _DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
+_SHALLOW: Final = 2 * MAX_DEPTH  # a body of no more bytes nests no deeper than it may
 _DOUBTFUL: Final = Envelope()
 _quick_decode: Final = msgspec.json.Decoder(Envelope).decode
+_whole_decode: Final = msgspec.json.Decoder(_Whole).decode
 _quick_load: Final = msgspec.json.Decoder().decode
 _QUICK_FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def decode(body: bytes | bytearray | memoryview) -> Envelope:
-    """Decode a body, or raise `Rejected` with the reason and the place."""
+def decode(body: bytes | bytearray | memoryview, *, whole: bool = False) -> Envelope:
+    """Decode a body, or raise `Rejected` with the reason and the place.
+
+    `whole` is for who will read `data`: it is built in the same pass, and judged now.
+    """
     if type(body) is not bytes:
         body = bytes(body)  # a bytearray or memoryview could change under us; a str is a TypeError
     try:
-        envelope = _quick_decode(body)
+        envelope: Envelope = _whole_decode(body) if whole else _quick_decode(body)
     except _QUICK_FAULTS:
         envelope = _DOUBTFUL
     job = envelope.job
@@ -196,10 +211,15 @@ def decode(body: bytes | bytearray | memoryview) -> Envelope:
         or not job.strip(ASCII_SPACE)
         or envelope.alias is not UNSET
         or (not body.isascii() and not _is_utf8(body))
-        or (len(body) > 2 * MAX_DEPTH and _exceeds_a_limit(body))
+        or (len(body) > _SHALLOW and _exceeds_a_limit(body))
     ):
-        return _decode_exact(body)
+        exact = _decode_exact(body)
+        if whole:
+            exact.document  # noqa: B018 (what is wrong inside `data` is raised here)
+        return exact
     force_setattr(envelope, "kept_body", body)
+    if whole and _may_overflow(body):
+        scan(body)
     return envelope
 
 
@@ -358,7 +378,7 @@ def _document(envelope: Envelope) -> dict[str, Any]:
     if envelope.kept_payload is not UNSET:
         return _members(envelope, cast("bytes", envelope.kept_payload))
     body = envelope.body
-    if len(body) > len(_HUGE_INTEGER) and _HUGE_INTEGER in body.translate(_DIGITS_AS_ZERO):
+    if _may_overflow(body):
         scan(body)  # an integer that no double holds is a fault inside `data`
     try:
         document: dict[str, Any] = _quick_load(body)
@@ -375,6 +395,14 @@ def _document(envelope: Envelope) -> dict[str, Any]:
     for name in FORBIDDEN_META:
         meta.pop(name, None)
     return document
+
+
+def _may_overflow(body: bytes) -> bool:
+    """Tell whether 309 digits stand in a row; one in every 309 bytes is looked at first."""
+    probe = body[len(_HUGE_INTEGER) - 1 :: len(_HUGE_INTEGER)]
+    if len(probe.translate(None, _DIGITS)) == len(probe):
+        return False
+    return _HUGE_INTEGER in body.translate(_DIGITS_AS_ZERO)
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -16,7 +16,7 @@ __all__ = ["Frame", "Sections"]
 Sections = Mapping[str, Mapping[str, Any]]
 
 
-class Frame(Struct, frozen=True):
+class Frame(Struct, frozen=True, gc=False):
     """One native message: the exact body, and the native fields beside it.
 
     A repr does not show the body: it may hold personal data.

@@ -14,7 +14,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["TYPES", "Constant", "Field", "Long", "NativeType", "Slot", "fill", "native_type"]
+__all__ = [
+    "TYPES",
+    "Constant",
+    "Field",
+    "Long",
+    "NativeType",
+    "Row",
+    "Slot",
+    "fill",
+    "native_type",
+    "read_rows",
+]
 
 
 class Long(int):
@@ -48,6 +59,10 @@ class Slot:
     type: str
 
 
+Row = tuple[str, str, str | None, Any, Callable[[Any], Any]]
+"""A slot, ready to be filled: section, key, the fact's name or None, the constant, the writer."""
+
+
 @dataclass(frozen=True, slots=True)
 class NativeType:
     """How a fact is written as a native value, and how a native value is read as text."""
@@ -61,6 +76,8 @@ def _same(value: Any) -> Any:
 
 
 def _write_bytes(value: Any) -> bytes:
+    if type(value) is str:
+        return value.encode()
     return value if isinstance(value, bytes) else str(value).encode()
 
 
@@ -91,15 +108,28 @@ TYPES: Final[Mapping[str, NativeType]] = {
 """Native types by name. A string attribute may not be empty (SQS), so an empty one is left out."""
 
 
-def fill(slots: Iterable[Slot], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Write the facts into the native fields that the slots name: section -> key -> value."""
+def read_rows(slots: Iterable[Slot]) -> tuple[Row, ...]:
+    """Look up once what every message needs of a table."""
+    return tuple(
+        (one.section, one.key, None, one.source.value, TYPES[one.type].write)
+        if isinstance(one.source, Constant)
+        else (one.section, one.key, one.source, None, TYPES[one.type].write)
+        for one in slots
+    )
+
+
+def fill(rows: Iterable[Row], facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Write the facts into the native fields that the rows name: section -> key -> value."""
     sections: dict[str, dict[str, Any]] = {}
-    for slot in slots:
-        source = slot.source
-        value = facts[source] if type(source) is str else source.value  # type: ignore[union-attr]
-        native = None if value is None else TYPES[slot.type].write(value)
-        if native is not None:
-            sections.setdefault(slot.section, {})[slot.key] = native
+    for section, key, source, constant, write in rows:
+        value = constant if source is None else facts[source]
+        native = None if value is None else write(value)
+        if native is None:
+            continue
+        if section in sections:
+            sections[section][key] = native
+        else:
+            sections[section] = {key: native}
     return sections
 
 

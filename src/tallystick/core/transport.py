@@ -34,7 +34,7 @@ __all__ = [
 _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
-class Delivery(Struct, frozen=True):
+class Delivery(Struct, frozen=True, gc=False):
     """One frame that was handed out, from which queue, and what the broker knows it by.
 
     `fault` says why the broker itself cannot count this body; it is poison then. `lease` is how
@@ -63,7 +63,8 @@ class Capabilities:
     `connection`. `counts`: a delivery that comes back shows it in `attempts`. `keyed`: messages of
     one key stay in order, whoever competes for them. `warm_up`: seconds until a new consumer may
     get its first message. `log`: what is released is handed out again with all that follows it,
-    settled or not. `options` go to every projection (`tiers_ms`, `delayed_exchange`).
+    settled or not. `buffered`: the client has messages before they are asked for, so receiving
+    costs no round trip. `options` go to every projection (`tiers_ms`, `delayed_exchange`).
     """
 
     delays: bool
@@ -75,6 +76,7 @@ class Capabilities:
     keyed: bool = False
     warm_up: float = 0.0
     log: bool = False
+    buffered: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tallystick.core.binding import headers_of
 from tallystick.core.transport import Delivery
 from tallystick.runtime.claims import Claims
 from tallystick.runtime.contracts import Contracts, find_breach
@@ -64,21 +65,25 @@ class Execution:
         if _LOG.isEnabledFor(logging.DEBUG):
             shown = show_body(self.contracts, reading.urn, delivery.frame.body)
             _LOG.debug("queue %s: received: %s", delivery.queue, shown)
+        if reading.kind != "message":
+            return self._turn_away(reading)
+        handler = self.handlers.get(reading.urn)
+        if handler is None:
+            return self._fail(reading, Failure("unknown_urn", f"no handler for {reading.urn!r}"))
+        if self.contracts is not None:
+            data = reading.envelope.data if reading.envelope is not None else None
+            breach = find_breach(self.contracts, "handle", reading.urn, data)
+            if breach is not None:
+                failure = Failure("failed", str(breach), label=breach.note, final=True)
+                return self._fail(reading, failure)
+        return self._handle(handler, reading)
+
+    def _turn_away(self, reading: Reading) -> Plan:
         if reading.kind == "gated":
             return plan_gated(self.rules, reading)
         if reading.kind == "poison":
             return self._fail(reading, Failure("poison", reading.fault, label=reading.label))
-        if reading.kind == "outdated":
-            return self._fail(reading, Failure("failed", reading.fault, final=True))
-        handler = self.handlers.get(reading.urn)
-        if handler is None:
-            return self._fail(reading, Failure("unknown_urn", f"no handler for {reading.urn!r}"))
-        data = reading.envelope.data if reading.envelope is not None else None
-        breach = find_breach(self.contracts, "handle", reading.urn, data)
-        if breach is not None:
-            failure = Failure("failed", str(breach), label=breach.note, final=True)
-            return self._fail(reading, failure)
-        return self._handle(handler, reading)
+        return self._fail(reading, Failure("failed", reading.fault, final=True))
 
     def _handle(self, handler: Handler, reading: Reading) -> Plan:
         envelope = reading.envelope
@@ -88,6 +93,9 @@ class Execution:
                 verdict = run_in_transaction(
                     self.claims, message_id, lambda lent: self._call(handler, reading, lent)
                 )
+            elif self.claims is None or not message_id:
+                self._call(handler, reading)
+                verdict = "run"
             else:
                 verdict = run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
         except StoreUnavailable as error:
@@ -107,17 +115,12 @@ class Execution:
         envelope = reading.envelope
         if envelope is None:
             raise AssertionError("a message without an envelope reached a handler")
-        payload = convert_payload(handler, envelope.data)
-        arguments: tuple[Any, ...] = (payload,)
+        arguments: list[Any] = [convert_payload(handler, envelope.data)]
         if handler.wants_message:
-            message = Message(
-                reading.urn,
-                reading.delivery.queue,
-                reading.attempts,
-                envelope,
-                reading.headers,
-            )
-            arguments = (payload, message)
+            delivery = reading.delivery
+            headers = headers_of(self.rules.binding, delivery.frame.sections)
+            message = Message(reading.urn, delivery.queue, reading.attempts, envelope, headers)
+            arguments.append(message)
         named = {"transaction": transaction} if handler.wants_transaction else {}
         if self.probe is None:
             self._run(handler, arguments, named)
@@ -125,7 +128,7 @@ class Execution:
             with self.probe.processing(reading):
                 self._run(handler, arguments, named)
 
-    def _run(self, handler: Handler, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    def _run(self, handler: Handler, arguments: list[Any], named: Mapping[str, Any]) -> None:
         result = handler.function(*arguments, **named)
         if handler.is_async:
             self._await(result)

@@ -26,6 +26,9 @@ class Lanes:
         """How many wait behind one that is to be handled again."""
         return sum(len(self._lanes[group]) for group in self._stopped)
 
+    def __bool__(self) -> bool:
+        return bool(self._lanes)
+
     def enter(self, delivery: Delivery) -> bool:
         """Say whether a delivery may be handled now; else it waits."""
         if not delivery.group:

@@ -37,6 +37,9 @@ class Leases:
         self._held: Final[dict[int, _Lease]] = {}
         self._next = inf
 
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
     def begin(self, delivery: Delivery, now: float) -> None:
         """Note a delivery that has come; one without a lease needs nothing."""
         seconds = delivery.lease

@@ -20,11 +20,8 @@ __all__ = ["no_transaction", "run_claimed", "run_in_transaction"]
 _LOG: Final = logging.getLogger("tallystick.runtime")
 
 
-def run_claimed(claims: Claims | None, message_id: str | None, work: Callable[[], object]) -> str:
+def run_claimed(claims: Claims, message_id: str, work: Callable[[], object]) -> str:
     """Say `run` if the work was done, else `done` or `held`; what it raises passes through."""
-    if claims is None or not message_id:
-        work()
-        return "run"
     claim = claims.claim(message_id)
     if claim.verdict != "run":
         return claim.verdict

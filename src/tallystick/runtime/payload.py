@@ -15,6 +15,8 @@ __all__ = ["read_payload"]
 
 def read_payload(data: Any) -> Mapping[str, Any]:
     """Give the payload as an object, or say what was given instead."""
+    if type(data) is dict:
+        return data
     if isinstance(data, msgspec.Struct) or is_dataclass(data):
         data = msgspec.to_builtins(data)
     if not isinstance(data, Mapping):

@@ -10,7 +10,7 @@ The count of a poison body comes from the broker, else from a bare `{"attempts":
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from tallystick.core.transport import Delivery
 __all__ = ["Reading", "read"]
 
 
-class Reading(msgspec.Struct, frozen=True):
+class Reading(msgspec.Struct, frozen=True, gc=False):
     """One delivery, read: its kind, and what a settlement needs to know.
 
     `label` is the fault without the names of members, which may be personal: for log lines.
@@ -34,7 +34,6 @@ class Reading(msgspec.Struct, frozen=True):
     attempts: int = 0
     urn: str = ""
     envelope: Envelope | None = None
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
     fault: str = ""
     label: str = ""
 
@@ -56,23 +55,18 @@ def read(binding: Binding, delivery: Delivery) -> Reading:
     if delivery.fault:
         return Reading("poison", delivery, _attempts(binding, delivery), fault=delivery.fault)
     try:
-        envelope = decode(frame.body)
-        document: dict[str, Any] = envelope.document
+        envelope = decode(frame.body, whole=True)
     except Rejected as rejection:
         attempts = _attempts(binding, delivery)
         label = f"{rejection.message} (byte {rejection.offset})"
         return Reading("poison", delivery, attempts, fault=str(rejection), label=label)
-    version = envelope.meta.schema_version if envelope.meta else None
-    outdated = version not in (None, SCHEMA_VERSION)
-    return Reading(
-        "outdated" if outdated else "message",
-        delivery,
-        bindings.reconcile(binding, document.get("attempts"), sections),
-        bindings.route(binding, sections, envelope.urn),
-        envelope,
-        bindings.headers_of(binding, sections),
-        f"schema version {version}" if outdated else "",
-    )
+    attempts = bindings.reconcile(binding, envelope.attempts, sections)
+    urn = bindings.route(binding, sections, envelope.urn)
+    meta = envelope.meta
+    version = meta.schema_version if meta is not None else None
+    if version is None or version == SCHEMA_VERSION:
+        return Reading("message", delivery, attempts, urn, envelope)
+    return Reading("outdated", delivery, attempts, urn, envelope, f"schema version {version}")
 
 
 def _attempts(binding: Binding, delivery: Delivery) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tallystick.core import splice
-from tallystick.core.binding import Binding, project, retry_fields
+from tallystick.core.binding import Binding, headers_of, project, retry_fields
 from tallystick.core.delay import visibility
 from tallystick.core.envelope import DeadLetter, Envelope, decode
 from tallystick.core.frame import Frame
@@ -35,7 +35,7 @@ __all__ = [
 _LONGEST_ERROR: Final = 1000
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, gc=False):
     """One move: `ack`, `release`, `replace`, `leave` or `give_up`, and what it came to.
 
     `outcome` is for people and counters; `hold` is how long the worker waits before it moves. With
@@ -219,7 +219,7 @@ def _projected(
         envelope,
         queue=queue,
         routed_as=reading.urn,
-        headers=reading.headers,
+        headers=headers_of(rules.binding, frame.sections),
         key=frame.get("record", "key"),
         **{**given, **options},
     )

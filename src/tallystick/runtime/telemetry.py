@@ -134,11 +134,12 @@ class Probe:
             "tallystick.message.attempts": reading.attempts,
         }
         trace_id = envelope.trace_id if envelope is not None else None
+        headers = headers_of(self._link.binding, reading.delivery.frame.sections)
         if envelope is not None and envelope.meta is not None and envelope.meta.id:
             attributes["messaging.message.id"] = envelope.meta.id
         if trace_id:
             attributes["messaging.message.conversation_id"] = trace_id
-        parent = self._parent(self._context(reading.headers, trace_id))
+        parent = self._parent(self._context(headers, trace_id))
         began, kind = perf_counter(), self._trace.SpanKind.CONSUMER
         failed: BaseException | None = None
         try:

@@ -1,12 +1,13 @@
 """Consume one queue: take deliveries, hand them to threads, settle what they came to.
 
 One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
-handlers. A message is settled after its outcome is known, and in no other case; one whose
-settlement fails is left to the broker, after a pause. A message of a group that is to be handled
-again waits and is run again here, and those behind it wait too: order is kept. Where a delivery
-comes back by a deadline its lease is renewed while it is here, and what came of one whose lease is
-lost is not settled. When the broker is away the worker waits, longer and longer, and connects
-again; a run that is to end when idle says so instead of ending well.
+handlers. The two sides pass messages through plain deques, and wake each other once for many. A
+message is settled after its outcome is known, and in no other case; one whose settlement fails is
+left to the broker, after a pause. A message of a group that is to be handled again waits and is run
+again here, and those behind it wait too: order is kept. Where a delivery comes back by a deadline
+its lease is renewed while it is here, and what came of one whose lease is lost is not settled. When
+the broker is away the worker waits, longer and longer, and connects again; a run that is to end
+when idle says so instead of ending well.
 
 Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
 until the timeout, and is then handed back as well.
@@ -15,7 +16,7 @@ until the timeout, and is then handed back as well.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
@@ -44,7 +45,7 @@ _LEFT: Final = 1.0
 """Seconds until a message that could not be settled is left to the broker, which may be at once."""
 _LINGER: Final = 0.005
 _EXPECTED: Final = ("retried", "released", "handed_back")
-_QUIET: Final = ("handled", "skipped")
+_QUIET: Final = frozenset({"handled", "skipped"})
 
 
 class Worker:
@@ -61,8 +62,9 @@ class Worker:
         self._settings: Final = execution.rules.settings
         self._probe: Final = execution.probe
         self._stopping: Final = stopping
-        self._todo: Final[SimpleQueue[Delivery | None]] = SimpleQueue()
-        self._done: Final[SimpleQueue[tuple[int, Plan]]] = SimpleQueue()
+        self._todo: Final[deque[Delivery]] = deque()
+        self._done: Final[deque[Plan]] = deque()
+        self._ring: Final[SimpleQueue[bool]] = SimpleQueue()  # True: there is work; False: the end
         self._wake: Final[SimpleQueue[None]] = SimpleQueue()
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
@@ -94,36 +96,57 @@ class Worker:
             self._consume(idle)
         finally:
             for _ in threads:
-                self._todo.put(None)
+                self._ring.put(False)
 
     def _consume(self, idle: float | None) -> None:
         last = monotonic() + self._transport.capabilities.warm_up
-        most = self._settings.concurrency + self._settings.prefetch
         while not self._stopping.is_set():
             self._renew()
-            if self._is_time():
-                self._settle(self._collect(0))
-            free = most - len(self._running) + min(self._lanes.stuck, _MOST_STUCK)
-            room = min(free, self._held.room, self._limit - self._taken)
-            if room <= 0 or free < self._few:
-                if self._taken >= self._limit and not self._busy():
-                    return
-                self._settle(self._collect(_BUSY))
+            room = self._room()
+            if not room and self._taken >= self._limit and not self._busy():
+                return
+            if not room or self._is_time():
+                plans = self._collect(0 if room else _BUSY)
+                if self._is_rush(plans):
+                    self._take(self._room(), 0)
+                self._settle(plans)
                 continue
-            deliveries = self._receive(int(room), self._wait(last, idle))
-            self._taken += len(deliveries)
-            if deliveries or self._busy():
+            if self._take(room, self._wait(last, idle)) or self._busy():
                 last = max(last, monotonic()) if not self._taken else monotonic()
             elif idle is not None and monotonic() - last >= idle:
                 if self._away is not None:  # that nothing came says nothing about the queue
                     raise self._away
                 return
-            for delivery in deliveries:
-                self._leases.begin(delivery, monotonic())
-                self._running[id(delivery)] = delivery
-                if self._lanes.enter(delivery):
-                    self._todo.put(delivery)
         self._stop()
+
+    def _room(self) -> int:
+        """Give how many more to take; none while it would be only a few."""
+        most = self._settings.concurrency + self._settings.prefetch
+        free = most - len(self._running) + min(self._lanes.stuck, _MOST_STUCK)
+        room = min(free, self._held.room, self._limit - self._taken)
+        return max(int(room), 0) if free >= self._few else 0
+
+    def _is_rush(self, plans: list[Plan]) -> bool:
+        """Tell whether handlers get more to do before the broker is told what they have done."""
+        buffered = self._transport.capabilities.buffered
+        return buffered and len(plans) >= self._few and all(plan.move == "ack" for plan in plans)
+
+    def _take(self, room: int, timeout: float) -> int:
+        """Receive, count, and give to handlers; say how many came."""
+        deliveries = self._receive(room, timeout) if room else []
+        now = monotonic()
+        for delivery in deliveries:
+            if delivery.lease is not None:
+                self._leases.begin(delivery, now)
+        self._running.update({id(one): one for one in deliveries})
+        self._hand_out([one for one in deliveries if not one.group or self._lanes.enter(one)])
+        self._taken += len(deliveries)
+        return len(deliveries)
+
+    def _hand_out(self, deliveries: list[Delivery]) -> None:
+        self._todo.extend(deliveries)
+        for _ in range(min(len(deliveries), self._settings.concurrency)):
+            self._ring.put(True)
 
     def _wait(self, last: float, idle: float | None) -> float:
         if self._busy():
@@ -154,45 +177,51 @@ class Worker:
         return deliveries
 
     def _work(self) -> None:
-        while (delivery := self._todo.get()) is not None:
-            if id(delivery) not in self._running:  # its lease was lost before a handler was free
-                self._finish(delivery, Plan("leave", delivery, "left"))
-                continue
-            try:
-                plan = self._execution.run(delivery, self._failed.get(id(delivery), 0))
-            except TallystickError as error:
-                plan = Plan("leave", delivery, "left", hold=_LEFT, note=str(error))
-            except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
-                where = "".join(format_tb(error.__traceback__))  # what it says may be personal
-                text = "queue %s: a message is left to the broker: %s\n%s"
-                _LOG.error(text, self._queue, type(error).__name__, where)
-                plan = Plan("leave", delivery, "left", hold=_LEFT, note=type(error).__name__)
-            self._finish(delivery, plan)
+        todo, done = self._todo, self._done
+        while self._ring.get():
+            while todo:
+                try:
+                    delivery = todo.popleft()
+                except IndexError:  # another thread was quicker
+                    break
+                done.append(self._plan(delivery))
+                if not todo or len(done) >= self._few or monotonic() >= self._wake_at:
+                    self._rouse()
 
-    def _finish(self, delivery: Delivery, plan: Plan) -> None:
-        """Note a plan, and wake the settling thread when there is enough for it to do."""
-        self._done.put((id(delivery), plan))
-        enough = self._done.qsize() >= self._few or self._todo.empty()
-        if enough or monotonic() >= self._wake_at:
+    def _plan(self, delivery: Delivery) -> Plan:
+        if id(delivery) not in self._running:  # its lease was lost before a handler was free
+            return Plan("leave", delivery, "left")
+        try:
+            return self._execution.run(delivery, self._failed.get(id(delivery), 0))
+        except TallystickError as error:
+            return Plan("leave", delivery, "left", hold=_LEFT, note=str(error))
+        except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
+            where = "".join(format_tb(error.__traceback__))  # what it says may be personal
+            text = "queue %s: a message is left to the broker: %s\n%s"
+            _LOG.error(text, self._queue, type(error).__name__, where)
+            return Plan("leave", delivery, "left", hold=_LEFT, note=type(error).__name__)
+
+    def _rouse(self) -> None:
+        """Wake the settling thread; once is enough until it is awake."""
+        if self._wake.empty():
             self._wake.put(None)
 
     def _collect(self, timeout: float) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""
         self._sleep(min(timeout, max(self._held.next - monotonic(), 0)))
         now = monotonic()
-        ready: list[Plan] = []
-        while not self._done.empty():
-            number, plan = self._done.get_nowait()
-            kept = self._running.pop(number, None) is not None
-            if kept and plan.here:
+        plans = [self._done.popleft() for _ in range(len(self._done))]
+        mine = [plan for plan in plans if self._running.pop(id(plan.delivery), None) is not None]
+        if self._lanes:
+            here = {id(plan.delivery) for plan in mine if plan.here}
+            self._follow([one.delivery for one in plans if id(one.delivery) not in here])
+        ready = [plan for plan in mine if plan.hold <= 0 and not plan.here]
+        for plan in mine if len(ready) < len(mine) else ():
+            if plan.here:
                 self._lanes.stop(plan.delivery)
-            else:
-                self._follow(plan.delivery)
-            if kept and (plan.hold > 0 or plan.here):
+            if plan.here or plan.hold > 0:
                 self._held.add(plan, now + plan.hold)
-            elif kept:
-                ready.append(plan)
-        for plan in self._held.take(now):
+        for plan in self._held.take(now) if self._held.next <= now else ():
             if not plan.here:
                 ready.append(plan)
             elif self._taken < self._limit and not self._stopping.is_set():
@@ -201,11 +230,12 @@ class Worker:
                 ready += self._return_lane(plan)
         return ready
 
-    def _follow(self, delivery: Delivery) -> None:
-        """Let the one behind a delivery be handled."""
-        self._failed.pop(id(delivery), None)
-        if (follower := self._lanes.leave(delivery)) is not None:
-            self._todo.put(follower)
+    def _follow(self, deliveries: list[Delivery]) -> None:
+        """Let those behind these be handled."""
+        for one in deliveries:
+            self._failed.pop(id(one), None)
+        behind = (self._lanes.leave(one) for one in deliveries)
+        self._hand_out([one for one in behind if one is not None])
 
     def _run_again(self, plan: Plan) -> None:
         """Handle a message of a group again, before those behind it."""
@@ -216,7 +246,7 @@ class Worker:
         self._taken += 1
         self._lanes.resume(delivery)
         self._running[id(delivery)] = delivery
-        self._todo.put(delivery)
+        self._hand_out([delivery])
 
     def _return_lane(self, plan: Plan) -> list[Plan]:
         """Give the plans that hand a lane back, its head last: it is to come first."""
@@ -228,9 +258,7 @@ class Worker:
 
     def _is_time(self) -> bool:
         """Tell whether settling is worth a round trip: enough is done, or some of it for long."""
-        return (
-            not self._wake.empty() or self._held.next <= monotonic() or monotonic() >= self._wake_at
-        )
+        return not self._wake.empty() or monotonic() >= min(self._wake_at, self._held.next)
 
     def _sleep(self, timeout: float) -> None:
         """Wait until handlers have finished enough, one of them long ago, or all of them."""
@@ -243,14 +271,15 @@ class Worker:
 
     def _settle(self, plans: list[Plan]) -> None:
         now = monotonic()
-        late = [plan for plan in plans if not self._leases.end(plan.delivery, now)]
+        end = self._leases.end
+        late = [plan for plan in plans if not end(plan.delivery, now)] if self._leases else []
         if late:
             self._forget([plan.delivery for plan in late])
             plans = [plan for plan in plans if plan not in late]
         acks = [plan for plan in plans if plan.move == "ack"]
         if acks:
             self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
-        for plan in plans:
+        for plan in plans if len(acks) < len(plans) else ():
             if self._transport.capabilities.log and _is_return(plan):
                 self._note([plan])  # uncommitted is enough; a rewind undoes what runs
             elif plan.move != "ack":
@@ -289,9 +318,8 @@ class Worker:
         for one in gone:
             self._leases.end(one, 0)
             self._running.pop(id(one), None)
-        for plan in self._held.drop({id(one) for one in gone}):
-            if plan.here:
-                self._follow(plan.delivery)
+        dropped = self._held.drop({id(one) for one in gone})
+        self._follow([plan.delivery for plan in dropped if plan.here])
         for one in gone:
             try:
                 self._transport.leave(one)
@@ -309,15 +337,21 @@ class Worker:
 
     def _note(self, plans: list[Plan], *, stays: bool = False) -> None:
         """Count and say what deliveries came to; one that stays here is not done yet."""
-        plans = [plan for plan in plans if plan.outcome]
-        self._measure([plan.outcome for plan in plans], stays=stays)
-        for plan in plans:
-            self.counts[plan.outcome] += 1
-            if plan.outcome not in _QUIET:
-                if plan.outcome != "handed_back":
-                    self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
-                level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
-                _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
+        outcomes = [plan.outcome for plan in plans if plan.outcome]
+        self.counts.update(outcomes)
+        self._measure(outcomes, stays=stays)
+        if not _QUIET.issuperset(outcomes):
+            for plan in plans:
+                self._tell(plan)
+
+    def _tell(self, plan: Plan) -> None:
+        """Log how a delivery ended that was not simply handled."""
+        if not plan.outcome or plan.outcome in _QUIET:
+            return
+        if plan.outcome != "handed_back":
+            self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
+        level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
+        _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
 
     def _measure(self, outcomes: list[str], *, stays: bool = False) -> None:
         if self._probe is not None:
@@ -338,13 +372,9 @@ class Worker:
 
     def _stop(self) -> None:
         waiting = self._lanes.clear()
-        try:
+        with suppress(IndexError):
             while True:
-                delivery = self._todo.get_nowait()
-                if delivery is not None:
-                    waiting.append(delivery)
-        except Empty:
-            pass
+                waiting.append(self._todo.popleft())
         for delivery in waiting:
             self._running.pop(id(delivery), None)
         self._hand_back(waiting)

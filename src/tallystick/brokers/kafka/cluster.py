@@ -1,7 +1,8 @@
 """The few things a transport asks of confluent-kafka, each with a timeout and an answer.
 
-A produce is done when every delivery report says so. Tier topics are made with the broker's own
-time stamps, because a parked record waits from when it was parked (clause 6.5).
+A produce is done when nothing is left to deliver and no report tells of a failure. Tier topics are
+made with the broker's own time stamps, because a parked record waits from when it was parked
+(clause 6.5).
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-__all__ = ["Cluster", "Record"]
+from tallystick.brokers.kafka.record import Record
 
-Record = tuple[str, bytes, bytes | str | None, list[tuple[str, str | bytes | None]], int | None]
-"""Topic, value, key, headers, and a time stamp in ms."""
+__all__ = ["Cluster"]
 
 _NEW_TOPICS: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _TIER: Final = {"message.timestamp.type": "LogAppendTime"}
@@ -86,28 +86,24 @@ class Cluster:
         """Produce in order, and wait until every record is the broker's."""
         producer = self._producer or self._start_producer()
         failures: list[KafkaError] = []
-        reported = 0
 
         def report(error: KafkaError | None, _message: Any) -> None:
-            nonlocal reported
-            reported += 1
             if error is not None:
                 failures.append(error)
 
-        for topic, value, key, headers, timestamp in records:
-            stamp: dict[str, Any] = {} if timestamp is None else {"timestamp": int(timestamp)}
+        for topic, value, key, headers, stamp in records:
             while True:
                 try:
                     producer.produce(
-                        topic, value, key=key, headers=headers, on_delivery=report, **stamp
+                        topic, value, key, on_delivery=report, timestamp=stamp, headers=headers
                     )
                     break
                 except BufferError:
                     producer.poll(0.1)
-        producer.flush(self._timeout)
+        left = producer.flush(self._timeout)
         if failures:
             raise KafkaException(failures[0])
-        if reported < len(records):
+        if left:
             self._producer = None  # what it still holds may yet arrive: a duplicate, not a loss
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001
 
@@ -119,6 +115,7 @@ class Cluster:
                 "acks": "all",
                 "enable.idempotence": True,
                 "linger.ms": 2,
+                "delivery.report.only.error": True,
                 "message.timeout.ms": int(self._timeout * 1000),
             }
         )

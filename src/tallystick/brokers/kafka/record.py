@@ -1,12 +1,19 @@
-"""A record as a frame: its headers, its key and its time stamp beside the value."""
+"""A record as a frame and back: its headers, its key and its time stamp beside the value."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tallystick.core.frame import Frame
 
-__all__ = ["read_frame"]
+__all__ = ["NOW", "Record", "read_frame", "write_record"]
+
+Headers = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]]
+Record = tuple[str, bytes | None, bytes | str | None, Headers, int]
+"""Topic, value, key, headers, and a time stamp in ms."""
+
+NOW: Final = 0
+"""The time stamp that the client sets by itself."""
 
 
 def read_frame(message: Any) -> Frame:
@@ -14,3 +21,17 @@ def read_frame(message: Any) -> Frame:
     record = {"key": message.key(), "timestamp": message.timestamp()[1]}
     headers = dict(message.headers() or [])
     return Frame(message.value() or b"", {"headers": headers, "record": record})
+
+
+def write_record(frame: Frame, queue: str) -> Record:
+    """Give what is produced for a frame; it may name its tier topic itself."""
+    sections = frame.sections
+    record = sections.get("record", {})
+    stamp = record.get("timestamp")
+    return (
+        record.get("topic") or queue,
+        frame.body,
+        record.get("key"),
+        dict(sections.get("headers", ())),
+        NOW if stamp is None else int(stamp),
+    )

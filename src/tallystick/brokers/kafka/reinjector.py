@@ -16,6 +16,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, TopicPartition
 
 from tallystick.brokers.kafka.cluster import Cluster
+from tallystick.brokers.kafka.record import NOW
 from tallystick.brokers.kafka.reinject import PARKED_HEADERS, return_topic
 from tallystick.core.delay import due_at
 from tallystick.core.errors import Rejected
@@ -99,6 +100,6 @@ class Reinjector:
         except Rejected:
             topic = message.topic().rpartition(".retry.")[0]
         kept = [(key, value) for key, value in headers if key not in PARKED_HEADERS]
-        self._cluster.produce([(topic, message.value(), message.key(), kept, None)])
+        self._cluster.produce([(topic, message.value(), message.key(), kept, NOW)])
         place = (message.topic(), message.partition())
         self._cluster.commit(consumer, *place, message.offset() + 1)

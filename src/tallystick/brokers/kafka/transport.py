@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.kafka.binding import BINDING
 from tallystick.brokers.kafka.progress import Partition
-from tallystick.brokers.kafka.record import read_frame
+from tallystick.brokers.kafka.record import read_frame, write_record
 from tallystick.brokers.tls import TLS_OPTIONS, find_fault, read_tls
 from tallystick.core.delay import DEFAULT_RETRY_TIERS_MS
 from tallystick.core.errors import UsageError
@@ -79,6 +80,30 @@ class _Reader:
         self.consumer: Final = cluster.consumer(settings)
         self.consumer.subscribe([topic], on_revoke=self._moved, on_lost=self._moved)
 
+    def hand_out(self, queue: str, messages: list[Any]) -> tuple[list[Delivery], list[Any]]:
+        """Give records to be handled, and note that they are out; errors stand aside.
+
+        The list is emptied on the way: a message of the client is many objects, and hundreds of
+        them at once make work for the collector.
+        """
+        taken: list[Delivery] = []
+        errors: list[Any] = []
+        messages.reverse()
+        while messages:
+            message = messages.pop()
+            if message.error() is not None:
+                errors.append(message)
+                continue
+            number, offset, key = message.partition(), message.offset(), message.key()
+            partition = self.partitions.get(number)
+            if partition is None:
+                partition = self.partitions[number] = Partition()
+            partition.hand_out(offset)
+            group = "" if key is None else f"{number}/{key!r}"
+            handle = (number, partition.epoch, offset)
+            taken.append(Delivery(read_frame(message), queue, handle, "", None, group))
+        return taken, errors
+
     def _moved(self, _consumer: Any, revoked: Sequence[Any]) -> None:
         for one in revoked:
             self.partitions.setdefault(one.partition, Partition()).rewind()
@@ -108,6 +133,7 @@ class KafkaTransport:
             keyed=True,
             warm_up=_JOINING,
             log=True,
+            buffered=True,
             options={"tiers_ms": tiers_ms},
         )
         self._address: Final = address
@@ -127,21 +153,10 @@ class KafkaTransport:
 
     def send(self, queue: str, frames: Sequence[Frame]) -> None:
         """Produce and wait for every delivery report; a frame may name its tier topic itself."""
-        records = [(frame.get("record", "topic") or queue, frame) for frame in frames]
+        records = [write_record(frame, queue) for frame in frames]
         with self._talking():
-            self._cluster.ensure_tiers(sorted({topic for topic, _ in records} - {queue}))
-            self._cluster.produce(
-                [
-                    (
-                        topic,
-                        frame.body,
-                        frame.get("record", "key"),
-                        list(frame.sections.get("headers", {}).items()),
-                        frame.get("record", "timestamp"),
-                    )
-                    for topic, frame in records
-                ]
-            )
+            self._cluster.ensure_tiers(sorted({topic for topic, *_ in records} - {queue}))
+            self._cluster.produce(records)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Give records that have come, or wait for the first."""
@@ -151,23 +166,21 @@ class KafkaTransport:
             first = reader.consumer.poll(timeout)
             if first is None:
                 return []
-            rest = reader.consumer.consume(limit - 1, 0) if limit > 1 else []
-            every = (first, *rest)
-            records = [one for one in every if one.error() is None]
-            if not records:  # an error never takes records with it: they would be committed over
-                for one in every:
+            messages = reader.consumer.consume(limit - 1, 0) if limit > 1 else []
+            messages.insert(0, first)
+            del first
+            taken, errors = reader.hand_out(queue, messages)
+            if not taken:  # an error never takes records with it: they would be committed over
+                for one in errors:
                     self._cluster.is_record(one)
-            return [self._delivery(reader, queue, one) for one in records]
+            return taken
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Commit as far as everything before is done."""
         stale = 0
-        finished: dict[tuple[str, int, int], list[int]] = {}
-        for delivery in deliveries:
-            number, epoch, offset = delivery.handle
-            finished.setdefault((delivery.queue, number, epoch), []).append(offset)
         touched: set[tuple[str, int]] = set()
-        for (queue, number, epoch), offsets in finished.items():
+        for (queue, number, epoch), group in groupby(deliveries, _place):
+            offsets = [one.handle[2] for one in group]
             partition = self._find(queue, number, epoch)
             if partition is None:
                 stale += len(offsets)
@@ -247,17 +260,6 @@ class KafkaTransport:
             group = {"group.id": self._reinject_group, "group.protocol": self._protocol}
             self._reinjectors[queue] = Reinjector(self._cluster.again(), topics, group)
 
-    def _delivery(self, reader: _Reader, queue: str, message: Any) -> Delivery:
-        number, offset = message.partition(), message.offset()
-        partition = reader.partitions.get(number)
-        if partition is None:
-            partition = reader.partitions[number] = Partition()
-        partition.hand_out(offset)
-        frame = read_frame(message)
-        key = message.key()
-        group = "" if key is None else f"{number}/{key!r}"
-        return Delivery(frame, queue, (number, partition.epoch, offset), group=group)
-
     def _partition(self, delivery: Delivery) -> Partition | None:
         number, epoch, _ = delivery.handle
         return self._find(delivery.queue, number, epoch)
@@ -296,6 +298,11 @@ class KafkaTransport:
             if not fault and isinstance(error, KafkaException):
                 fault = error.args[0].str()
             raise unreachable(self._address, OSError(fault or str(error))) from error
+
+
+def _place(delivery: Delivery) -> tuple[str, int, int]:
+    number, epoch, _ = delivery.handle
+    return delivery.queue, number, epoch
 
 
 def connect(address: Address) -> Callable[[], KafkaTransport]:

@@ -44,6 +44,7 @@ __all__ = ["PulsarTransport", "connect"]
 
 _OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout", *TLS_OPTIONS)
 _AT_ONCE_MS: Final = 1
+_BATCH: Final = 32
 _PAUSE: Final = 0.2
 _TRIES: Final = 3
 _FINAL: Final = (
@@ -58,7 +59,7 @@ class PulsarTransport:
     """One client, with a producer and a consumer for each topic that is used."""
 
     capabilities = Capabilities(
-        delays=True, headers=True, ordered=False, returns="connection", counts=False
+        delays=True, headers=True, ordered=False, returns="connection", counts=False, buffered=True
     )
 
     def __init__(
@@ -106,22 +107,33 @@ class PulsarTransport:
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Wait for the first, then take what is already here."""
-        taken: list[Delivery] = []
-        with self._talking() as pulsar:
+        with self._talking():
             consumer = self._consumers.get(queue)
             if consumer is None:
                 consumer = self._consumers[queue] = self._subscribe(queue)
-            wait = max(int(timeout * 1000), _AT_ONCE_MS)
-            while len(taken) < limit:
-                try:
-                    message = consumer.receive(wait)
-                except pulsar.PulsarException as error:
-                    if taken or isinstance(error, pulsar.Timeout):
-                        break  # what was taken is ours to handle; the next call says what is wrong
-                    raise
-                taken.append(_delivery(queue, consumer, message))
-                wait = _AT_ONCE_MS
-        return taken
+            messages = self._pull(consumer, limit, max(int(timeout * 1000), _AT_ONCE_MS))
+        messages.reverse()
+        return [_delivery(queue, consumer, messages.pop()) for _ in range(len(messages))]
+
+    @staticmethod
+    def _pull(consumer: Any, limit: int, wait: int) -> list[Any]:
+        """Wait for the first message, then take as many batches as there is room for."""
+        import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        messages: list[Any] = []
+        try:
+            messages.append(consumer.receive(wait))
+            while limit - len(messages) >= _BATCH:
+                batch = consumer.batch_receive()
+                messages += batch
+                if len(batch) < _BATCH:
+                    return messages
+            while len(messages) < limit:
+                messages.append(consumer.receive(_AT_ONCE_MS))
+        except pulsar.PulsarException as error:
+            if not messages and not isinstance(error, pulsar.Timeout):
+                raise  # else what was taken is ours to handle, and the next call says what is wrong
+        return messages
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Acknowledge each."""
@@ -205,7 +217,7 @@ class PulsarTransport:
         return self._producers[queue]
 
     def _subscribe(self, queue: str) -> Any:
-        import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
+        import pulsar  # noqa: PLC0415
 
         group = self._address.options.get("subscription")
         return self._insist(
@@ -215,6 +227,7 @@ class PulsarTransport:
             consumer_type=pulsar.ConsumerType.Shared,
             initial_position=pulsar.InitialPosition.Earliest,
             negative_ack_redelivery_delay_ms=self._nack_ms,
+            batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(_BATCH, -1, _AT_ONCE_MS),
         )
 
     def _insist(self, ask: Callable[..., Any], *words: Any, **settings: Any) -> Any:
@@ -248,12 +261,12 @@ class PulsarTransport:
 
 
 def _delivery(queue: str, consumer: Any, message: Any) -> Delivery:
-    return Delivery(_frame(message), queue, (consumer, message))
+    return Delivery(_frame(message), queue, (consumer, message.message_id()))
 
 
 def _frame(message: Any) -> Frame:
     sections = {
-        "properties": dict(message.properties()),
+        "properties": message.properties(),
         "message": {"redelivery_count": message.redelivery_count()},
     }
     return Frame(bytes(message.data()), sections)

@@ -151,9 +151,16 @@ class ServiceBusTransport:
         )
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Complete; one whose lock is gone comes again, and the others are completed still."""
-        stale = False
-        for delivery in deliveries:
+        """Complete; one whose lock is gone comes again, and the others are completed still.
+
+        The service deals with a link's settlements in order, so only the last waits for its
+        answer: then all before it were heard. A lock that was lost on the way is not told then,
+        and brings its message again, as any lost lock does.
+        """
+        mine = [one for one in deliveries if self._is_mine(one)]
+        stale = len(mine) < len(deliveries)
+        for left, delivery in zip(range(len(mine) - 1, -1, -1), mine, strict=True):
+            delivery.handle[0]._await_settlement_outcome = not left  # noqa: SLF001
             stale = not self._settle(delivery, "complete_message") or stale
         if stale:
             raise lost()

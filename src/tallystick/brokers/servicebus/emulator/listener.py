@@ -54,6 +54,9 @@ class Listener(Handler):
             if entity.tick():
                 self._pump(entity)
         self._waiting = [one for one in self._waiting if not self._serve(one)]
+
+    def on_reactor_quiesced(self, event: Any) -> None:  # noqa: ARG002 (proton's signature)
+        """Write what has changed, once for all events that came: answers leave after this."""
         self._space.flush()
 
     def on_connection_bound(self, event: Any) -> None:
@@ -126,7 +129,6 @@ class Listener(Handler):
             self._pump(link.role.entity)
         if link.drain_mode:
             link.drained()
-        self._space.flush()
 
     def on_delivery(self, event: Any) -> None:
         """Take a transfer, or the outcome of one of ours."""
@@ -141,7 +143,6 @@ class Listener(Handler):
             self._take_in(link, delivery, data)
             if link.credit < _CREDIT // 2:
                 link.flow(_CREDIT - link.credit)
-        self._space.flush()
 
     def _take_in(self, link: Any, delivery: Any, data: bytes) -> None:
         outcome, moved = Delivery.ACCEPTED, list[Entity]()

@@ -7,13 +7,13 @@ that has no message-id is given one, as the service does: the SDK for JavaScript
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from struct import pack
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from proton import Data
+from proton import Data, int32, symbol, timestamp
 
 __all__ = ["Message", "add_properties", "read_message", "read_transfer", "write_message"]
 
@@ -86,8 +86,8 @@ def write_message(
     fields = b"\x41\x50" + bytes([message.priority]) + ttl + b"\x42" + b"\x70" + pack(">I", count)
     parts = [b"\x00\x53\x70\xc0", bytes([len(fields) + 1, 5]), fields]
     if delivery_annotations:
-        parts.append(_encode(DELIVERY_ANNOTATIONS, dict(delivery_annotations)))
-    parts += [_encode(ANNOTATIONS, {**message.annotations, **annotations}), message.bare]
+        parts.append(_encode_map(DELIVERY_ANNOTATIONS, delivery_annotations))
+    parts += [_encode_map(ANNOTATIONS, {**message.annotations, **annotations}), message.bare]
     return b"".join(parts)
 
 
@@ -159,6 +159,26 @@ def _decode(value: bytes) -> Any:
     data.rewind()
     data.next()
     return data.get_object()
+
+
+_WRITERS: Final[Mapping[type, Callable[[Any], bytes]]] = {
+    symbol: lambda value: b"\xb3" + pack(">I", len(value)) + value.encode("ascii"),
+    int: lambda value: b"\x81" + pack(">q", value),
+    int32: lambda value: b"\x71" + pack(">i", value),
+    timestamp: lambda value: b"\x83" + pack(">q", value),
+    UUID: lambda value: b"\x98" + value.bytes,
+}
+"""The types of our own annotations; every message that is handed out has some."""
+
+
+def _encode_map(code: int, held: Mapping[Any, Any]) -> bytes:
+    """Encode a section that is a map; what the table does not know is left to proton."""
+    parts = [one for pair in held.items() for one in pair]
+    if not all(type(one) in _WRITERS for one in parts):
+        return _encode(code, dict(held))
+    inside = b"".join([_WRITERS[type(one)](one) for one in parts])
+    sizes = pack(">II", len(inside) + 4, len(parts))
+    return b"\x00\x53" + bytes([code]) + b"\xd1" + sizes + inside
 
 
 def _encode(code: int, value: dict[Any, Any] | list[Any]) -> bytes:
