@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from proton import Message as ProtonMessage
+from proton import int32, symbol, timestamp
 
 from tallystick.brokers.servicebus.emulator.entity import Entity, Held, Refusal, Rules
 from tallystick.brokers.servicebus.emulator.sections import (
@@ -19,6 +20,8 @@ from tallystick.brokers.servicebus.emulator.sections import (
     write_message,
 )
 from tallystick.brokers.servicebus.emulator.space import Space, read_path
+
+BARE = bytes(ProtonMessage(b"a", inferred=True).encode())
 
 
 class Clock:
@@ -225,6 +228,23 @@ def test_the_bare_message_stays_byte_for_byte(body: bytes, properties: dict[str,
     assert (found.body, found.id, found.subject) == (body, sent.id, "é")
     assert found.properties == {**properties, "why": "so"}
     assert found.delivery_count == 7
+
+
+@given(
+    st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1), st.uuids(), st.text("ab")
+)
+def test_our_annotations_are_written_as_proton_reads_them(
+    wide: int, narrow: int, token: UUID, text: str
+) -> None:
+    held = {
+        symbol("wide"): wide, symbol("narrow"): int32(narrow), symbol("token"): token,
+        symbol("when"): timestamp(abs(narrow)), symbol("name"): symbol(text),
+    }  # fmt: skip
+    found = decoded(write_message(Message(BARE), 1, held)).annotations
+    assert found == held
+    assert [type(found[key]) for key in held] == [type(one) for one in held.values()]
+    mixed = {**held, symbol("text"): text}
+    assert decoded(write_message(Message(BARE), 1, mixed)).annotations == mixed
 
 
 def test_a_message_without_an_id_is_given_one_and_keeps_its_other_fields() -> None:

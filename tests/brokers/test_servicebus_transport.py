@@ -92,6 +92,22 @@ def test_a_delivery_is_settled_once_and_by_its_own_connection(
         assert caught.value.code == "delivery_lost"
 
 
+def test_many_are_completed_together_and_the_next_settlement_is_answered_again(
+    transport: ServiceBusTransport, queue: str
+) -> None:
+    transport.send(queue, [Frame(b"%d" % n) for n in range(20)])
+    taken: list[Delivery] = []
+    while len(taken) < 20:
+        taken += transport.receive(queue, 20 - len(taken), 10.0)
+    transport.ack(taken[:19])
+    assert transport.receive(queue, 20, 0.2) == []
+    with pytest.raises(Unavailable) as caught:
+        transport.ack([taken[19], taken[0]])
+    assert caught.value.code == "delivery_lost"
+    transport.send(queue, [Frame(b"last")])
+    assert take(transport, queue).frame.body == b"last"
+
+
 def test_a_message_that_is_too_large_is_refused_with_its_limit(
     transport: ServiceBusTransport, queue: str
 ) -> None:

@@ -39,6 +39,20 @@ def outcome(function: Any, body: bytes) -> Any:
 
 
 @given(texts().map(str.encode))
+def test_a_body_decoded_whole_is_what_two_steps_give(body: bytes) -> None:
+    once = outcome(lambda one: decode(one, whole=True).data, body)
+    assert once == outcome(lambda one: decode(one).document.get("data"), body)
+
+
+def test_an_integer_that_no_double_holds_is_found_wherever_it_stands() -> None:
+    for before in range(620):
+        body = b'{"job":"x","data":{"a":"%s","n":%s}}' % (b"-" * before, b"9" * 309)
+        with pytest.raises(Rejected) as caught:
+            decode(body, whole=True)
+        assert caught.value.code == "number_out_of_range"
+
+
+@given(texts().map(str.encode))
 def test_the_quick_decoder_agrees_with_the_rule(body: bytes) -> None:
     quick, exact = outcome(decode, body), outcome(judge, body)
     if isinstance(quick, tuple):

@@ -59,7 +59,9 @@ MAX_COUNT: Final = 2**31 - 1
 _NO_META: Final = Meta()
 _NO_KEYS: Final[frozenset[str]] = frozenset()
 _NOTHING: Final[Mapping[str, Any]] = {}
-_SHORT: Final = 10
+_FEW: Final[Mapping[str | bytes, int]] = {
+    text: n for n in range(10) for text in (str(n), b"%d" % n)
+}
 _NATIVES: Final[Mapping[type, str]] = {
     str: "text", bytes: "bytes", int: "integer", bool: "boolean",
 }  # fmt: skip
@@ -118,6 +120,8 @@ class Binding:
     """The slots, looked up once."""
     own_keys: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     """Section -> the keys in it that are the contract's own; found once, read per message."""
+    current: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    """How the version property says the current version, as text and as bytes."""
     read_gate: Callable[[Any], Any] | None = field(init=False, repr=False, compare=False)
     """How the version property is read, by the type of the slot that carries it."""
 
@@ -128,6 +132,10 @@ class Binding:
         sections = {slot.section for slot in every}
         keys = {name: frozenset(s.key for s in every if s.section == name) for name in sections}
         object.__setattr__(self, "own_keys", keys)
+        natives = self.gate.natives if self.gate else ()
+        text = str(SCHEMA_VERSION)
+        said = [one for one in (text, text.encode()) if _NATIVES[type(one)] in natives]
+        object.__setattr__(self, "current", tuple(said))
         place = self.gate and (self.gate.section, self.gate.key)
         types = [TYPES[slot.type].read for slot in self.slots if (slot.section, slot.key) == place]
         object.__setattr__(self, "read_gate", types[0] if types else None)
@@ -225,9 +233,9 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
 
 def read_count(value: Any) -> int | None:
     """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
+    if (type(value) is str or type(value) is bytes) and value in _FEW:
+        return _FEW[value]
     if isinstance(value, bytes):
-        if len(value) < _SHORT and value.isdigit():
-            return int(value)
         value = value.decode("latin-1")
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         significant = value.lstrip("0") or "0"
@@ -257,7 +265,7 @@ def gate_frame(binding: Binding, sections: Sections) -> bool:
         return True
     held = sections.get(rule.section, _NOTHING)
     value = held.get(rule.key)
-    if value == b"1" and "bytes" in rule.natives:  # as nearly every message says
+    if value in binding.current:  # as nearly every message says
         return True
     return gate(binding, rule.key in held, read(value))
 
