@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from threading import Event
+from threading import Event, Thread
+from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -11,21 +13,23 @@ from tallystick import App
 from tallystick.brokers.memory.transport import MemoryTransport, Space
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Capabilities, Delivery
+from tallystick.runtime.retry import Backoff
 from tallystick.runtime.settlement import Plan
 from tallystick.runtime.worker import Worker
 
+URN = "urn:babel:orders:created"
 PREFETCH = 10
 ACK = Plan("ack", Delivery(Frame(b"{}"), "default"), "handled")
 RETRY = Plan("replace", Delivery(Frame(b"{}"), "default"), "retried", "default", Frame(b"{}"))
 
 
-def worker(*, buffered: bool) -> Worker:
+def open_transport(space: Space, *, buffered: bool = True, delays: bool = True) -> MemoryTransport:
     class Fake(MemoryTransport):
-        capabilities: Capabilities = replace(MemoryTransport.capabilities, buffered=buffered)
+        capabilities: Capabilities = replace(
+            MemoryTransport.capabilities, buffered=buffered, delays=delays
+        )
 
-    app = App("memory://", prefetch=PREFETCH)
-    execution = app._worker("default")[0]._execution
-    return Worker(Fake(Space()), "default", execution, Event())
+    return Fake(space)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +44,33 @@ def worker(*, buffered: bool) -> Worker:
 def test_more_is_taken_first_only_when_much_is_done_well_and_taking_costs_no_round_trip(
     buffered: bool, plans: list[Plan], rush: bool
 ) -> None:
-    assert worker(buffered=buffered)._is_rush(plans) is rush
+    execution = App("memory://", prefetch=PREFETCH)._worker("default")[0]._execution
+    transport = open_transport(Space(), buffered=buffered)
+    assert Worker(transport, "default", execution, Event())._is_rush(plans) is rush
+
+
+def test_a_message_that_is_held_back_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    space, stopping = Space(), Event()
+    monkeypatch.setattr(App, "_open", lambda _: open_transport(space, delays=False))
+    app = App("memory://", backoff=Backoff(3600))
+
+    @app.handler(URN)
+    def handle(data: dict[str, Any]) -> None:
+        if data["n"] == 0:
+            raise ValueError("again, in an hour")
+        stopping.set()
+
+    app.publish(URN, {"n": 0})
+    execution = app._worker("default")[0]._execution
+    worker = Worker(open_transport(space, delays=False), "default", execution, stopping)
+    thread = Thread(target=worker.run, daemon=True)
+    thread.start()
+    end = monotonic() + 60
+    while not worker._held and monotonic() < end:
+        stopping.wait(0.01)
+    app.publish(URN, {"n": 1})
+    thread.join(60)
+    assert stopping.is_set()
+    assert (worker.counts["handled"], worker.counts["retried"]) == (1, 1)

@@ -29,7 +29,7 @@ from tallystick.runtime.settings import Settings
 
 __all__ = [
     "Failure", "Plan", "Rules", "carried", "plan_failure", "plan_gated", "plan_release",
-    "plan_success",
+    "plan_return", "plan_success",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -85,6 +85,11 @@ class Failure:
 def plan_success(reading: Reading, outcome: str = "handled") -> Plan:
     """End a delivery that took effect."""
     return Plan("ack", reading.delivery, outcome)
+
+
+def plan_return(delivery: Delivery) -> Plan:
+    """Hand back a delivery that this worker will not handle any more."""
+    return Plan("release", delivery, "handed_back", note="stopping")
 
 
 def plan_gated(rules: Rules, reading: Reading) -> Plan:

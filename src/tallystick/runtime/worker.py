@@ -31,7 +31,7 @@ from tallystick.core.transport import Delivery, Transport
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
-from tallystick.runtime.settlement import Plan
+from tallystick.runtime.settlement import Plan, plan_return
 from tallystick.runtime.waiting import Waiting
 
 __all__ = ["Worker"]
@@ -110,7 +110,8 @@ class Worker:
                 if self._is_rush(plans):
                     self._take(self._room(), 0)
                 self._settle(plans)
-                continue
+                if plans or not (room := self._room()):
+                    continue
             if self._take(room, self._wait(last, idle)) or self._busy():
                 last = max(last, monotonic()) if not self._taken else monotonic()
             elif idle is not None and monotonic() - last >= idle:
@@ -254,7 +255,7 @@ class Worker:
         self._failed.pop(id(plan.delivery), None)
         for one in behind:
             self._running.pop(id(one), None)
-        return [*(_returned(one) for one in reversed(behind)), plan]
+        return [*(plan_return(one) for one in reversed(behind)), plan]
 
     def _is_time(self) -> bool:
         """Tell whether settling is worth a round trip: enough is done, or some of it for long."""
@@ -388,11 +389,7 @@ class Worker:
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
         """Give deliveries back, the last first: a broker that puts them in front keeps order."""
-        self._settle([_returned(one) for one in reversed(deliveries)])
-
-
-def _returned(delivery: Delivery) -> Plan:
-    return Plan("release", delivery, "handed_back", note="stopping")
+        self._settle([plan_return(one) for one in reversed(deliveries)])
 
 
 def _is_return(plan: Plan) -> bool:
