@@ -205,7 +205,10 @@ def _sqs_entry(made: Made) -> dict[str, Any]:
 
 
 class ServiceBusLoop:
-    """Batches out; PeekLock, and one completion each, which is all that the service offers."""
+    """Batches out; PeekLock, and one completion each, which is all that the client offers.
+
+    The client waits for the answer to each; our transport waits for the last of a batch.
+    """
 
     def __init__(self, url: str, queue: str) -> None:
         self._client = ServiceBusClient.from_connection_string(
