@@ -351,6 +351,20 @@ def test_ten_thousand_messages_are_drained_and_nothing_is_left(place: Place) -> 
     assert seen == Counter(range(place.many))
 
 
+def run_until(apps: list[App], done: Callable[[], bool]) -> None:
+    """Run apps side by side until something is so; what is wrong then is said by the caller."""
+    threads = [Thread(target=app.run) for app in apps]
+    for thread in threads:
+        thread.start()
+    end = monotonic() + 2 * PATIENCE
+    while not done() and monotonic() < end:
+        threads[0].join(0.05)
+    for app in apps:
+        app.stop()
+    for thread in threads:
+        thread.join()
+
+
 def test_two_competing_consumers_share_the_work(place: Place) -> None:
     seen: Counter[int] = Counter()
     apps = [place.app(prefetch=10) for _ in range(2)]
@@ -358,11 +372,7 @@ def test_two_competing_consumers_share_the_work(place: Place) -> None:
         app.handler(URN)(lambda data: seen.update([data["n"]]))
     some = place.many // 10
     apps[0].publish_all([(URN, {"n": n}) for n in range(some)])
-    threads = [Thread(target=app.run, kwargs={"idle": QUIET}) for app in apps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_until(apps, lambda: len(seen) == some)
     assert seen == Counter(range(some))
 
 
@@ -384,17 +394,69 @@ def test_messages_of_one_key_are_handled_one_by_one_and_in_order(place: Place) -
     for n in range(20):
         for key in ("left", "middle", "right"):
             apps[0].publish(URN, {"key": key, "n": n}, key=key)
-    threads = [Thread(target=app.run, kwargs={"idle": QUIET}) for app in apps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_until(apps, lambda: sum(len(set(numbers)) for numbers in list(seen.values())) == 60)
     keyed = place.open().capabilities.keyed
     assert set(seen) == {"left", "middle", "right"}
     for numbers in seen.values():
         first = list(dict.fromkeys(numbers))
         assert (first if keyed else sorted(first)) == list(range(20))
     assert not keyed or not overlapping
+
+
+def test_nothing_of_its_key_overtakes_a_message_that_is_retried(place: Place) -> None:
+    app = place.app(concurrency=4)
+    runs: list[tuple[int, int]] = []
+
+    @app.handler(URN)
+    def handle(data: Any, message: Message) -> None:
+        runs.append((data["n"], message.attempts))
+        if data["n"] == 1 and message.attempts < 2:
+            raise ValueError("again")
+
+    for n in range(5):
+        app.publish(URN, {"n": n}, key="left")
+    assert app.run(limit=7) == {"handled": 5, "retried": 2}
+    keyed = place.open().capabilities.keyed
+    wanted = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (4, 0)]
+    assert (runs if keyed else sorted(runs)) == wanted
+
+
+def test_a_key_whose_head_is_to_be_retried_is_handed_back_in_order(place: Place) -> None:
+    app = place.app(concurrency=4, backoff=Backoff(600, 1, 600))
+    runs: list[int] = []
+
+    @app.handler(URN)
+    def handle(data: Any) -> None:
+        runs.append(data["n"])
+        if len(runs) == 2:
+            app.stop()
+            raise ValueError("again")
+
+    for n in range(5):
+        app.publish(URN, {"n": n}, key="left")
+    keyed = place.open().capabilities.keyed
+    if keyed:
+        app.run()
+        app.run(limit=4)
+        assert list(dict.fromkeys(runs)) == list(range(5))
+        assert runs[-4:] == [1, 2, 3, 4]
+
+
+def test_a_released_message_is_not_handed_out_before_its_time(place: Place) -> None:
+    app = place.app(on_unknown_urn="release", release_delay=2.0)
+    app.publish(URN, {"n": 1})
+    other = place.app()
+    came: list[float] = []
+
+    @other.handler(URN)
+    def handle(_: Any, message: Message) -> None:
+        came.append(time())
+        assert not message.attempts or place.open().capabilities.counts
+
+    began = int(time())  # a broker may count in whole seconds
+    assert app.run(limit=1) == {"released": 1}
+    assert other.run(limit=1) == {"handled": 1}
+    assert came[0] >= began + 2
 
 
 def test_a_dead_letter_goes_back_to_work_without_its_block(place: Place) -> None:

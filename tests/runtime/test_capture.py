@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -238,6 +240,59 @@ def test_a_full_disk_is_said_once_and_no_message_is_lost(tmp_path: Path) -> None
     begins = [next(read_captures([one])).sequence for one in capture_files_in([tmp_path])]
     assert begins[0] == 0
     assert sum(begins[1:]) == told["missing"]
+
+
+def broken_disk(*_: Any) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_takes_back_nothing_either_is_said_once_and_stops_nothing(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    handled: list[Any] = []
+    app.handler(URN)(handled.append)
+    app.publish(URN, {"n": 0})
+    write_all = os.write
+
+    def half(number: int, data: bytes) -> int:
+        write_all(number, data[: len(data) // 2])
+        return broken_disk()
+
+    with monkeypatch.context() as disk:
+        disk.setattr("os.write", half)
+        disk.setattr("os.ftruncate", broken_disk)
+        disk.setattr("os.close", broken_disk)
+        app.publish(URN, {"n": 1})
+        assert app.run(limit=2) == {"handled": 2}
+    app.close()
+    assert [one["n"] for one in handled] == [0, 1]
+    said = [one.message for one in caplog.records if one.levelno >= logging.ERROR]
+    assert len(said) == 1
+    assert "No space left on device; messages go on uncaptured" in said[0]
+    (kept,) = read_captures([tmp_path])
+    assert b'"n":0' in kept.frame.body
+
+
+class Clumsy:
+    """A sink that raises for every frame."""
+
+    def record(self, *_: Any) -> None:
+        raise ValueError("not my day")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_what_a_sink_raises_goes_no_further(caplog: pytest.LogCaptureFixture) -> None:
+    app = App(f"memory://{uuid4().hex}", queue="orders", capture=Clumsy())
+    handled: list[Any] = []
+    app.handler(URN)(handled.append)
+    app.publish(URN, {"n": 1})
+    assert app.run(limit=1) == {"handled": 1}
+    assert len(handled) == 1
+    assert [one.message for one in caplog.records] == [
+        "1 frames of orders are not captured: ValueError"
+    ] * 2
 
 
 def test_a_frame_that_cannot_be_written_is_missing_and_the_others_are_not(

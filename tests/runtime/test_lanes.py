@@ -41,3 +41,28 @@ def test_what_waits_can_be_taken_back_and_the_one_at_work_stays() -> None:
     lanes.enter(second)
     assert lanes.clear() == [second]
     assert lanes.leave(first) is None
+
+
+def test_a_lane_is_stuck_from_its_stop_until_its_head_is_at_work_again_or_gone() -> None:
+    lanes, first, second = Lanes(), delivery("a"), delivery("a")
+    for one in (first, second, delivery("b"), delivery("b")):
+        lanes.enter(one)
+    assert lanes.stuck == 0
+    lanes.stop(first)
+    assert lanes.stuck == 1, "what waits in another lane is not stuck"
+    lanes.resume(first)
+    assert lanes.stuck == 0
+    lanes.stop(first)
+    assert lanes.leave(first) is second
+    assert lanes.stuck == 0
+
+
+def test_a_lane_that_is_emptied_ends_and_others_do_not() -> None:
+    lanes, first, second, third = Lanes(), delivery("a"), delivery("a"), delivery("a")
+    for one in (first, second, third, delivery("b")):
+        lanes.enter(one)
+    lanes.stop(first)
+    assert lanes.empty(first) == [second, third]
+    assert lanes.stuck == 0
+    assert lanes.enter(delivery("a"))
+    assert not lanes.enter(delivery("b"))

@@ -52,6 +52,37 @@ def test_a_worker_that_dies_ends_the_run_and_says_why(monkeypatch: pytest.Monkey
         app.run(["a", "b"], signals=False)
 
 
+def test_a_run_that_ends_when_idle_does_not_end_well_without_its_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = App("memory://away", queue="a")
+    away = Unavailable("nobody answers", code="broker", hint="is it up?")
+
+    def receive(*_: Any) -> list[Delivery]:
+        raise away
+
+    monkeypatch.setattr(MemoryTransport, "receive", receive)
+    with pytest.raises(Unavailable) as caught:
+        app.run(idle=0.01, signals=False)
+    assert caught.value is away
+
+
+def test_a_broker_that_was_away_and_is_back_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App("memory://back", queue="a")
+    receive, asked = MemoryTransport.receive, []
+
+    def once(self: MemoryTransport, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        asked.append(queue)
+        if len(asked) == 1:
+            raise Unavailable("nobody answers", code="broker")
+        return receive(self, queue, limit, timeout)
+
+    monkeypatch.setattr(MemoryTransport, "receive", once)
+    app.handler(URN)(lambda _: None)
+    app.publish(URN, {})
+    assert app.run(idle=1, signals=False) == {"handled": 1}
+
+
 class Message:
     """What a consumer of Kafka hands out: a record, or an error."""
 

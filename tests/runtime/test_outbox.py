@@ -224,6 +224,33 @@ def test_a_broker_that_is_away_costs_no_row_a_try(store: str) -> None:
         assert (found.pending, found.faulty) == (2, 0)
 
 
+@pytest.mark.parametrize("fault", [Unavailable("away", code="broker"), ValueError("a client's")])
+def test_what_was_sent_before_a_failure_is_marked_and_not_sent_again(
+    store: str, fault: Exception
+) -> None:
+    taken: list[bytes] = []
+    broken = True
+
+    def send(_queue: str, frames: Any) -> None:
+        if broken and (len(frames) > 1 or len(taken) == 2):
+            raise Unavailable("away", code="broker") if len(frames) > 1 else fault
+        taken.extend(one.body for one in frames)
+
+    def answers() -> None:
+        if broken and taken:
+            away()
+
+    with opened(store) as outbox:
+        sent = add(outbox, store, 4)
+        worker = Relay(outbox, fake_link(send, answers), QUICK)
+        with suppress(type(fault)):
+            assert worker.step() == Relayed(2, 0)
+        assert outbox.status().pending == 2
+        broken = False
+        steps(worker, lambda: outbox.status().pending == 0)
+        assert ids([decode(body) for body in taken]) == sent
+
+
 def test_a_queue_that_cannot_be_had_stops_no_other(store: str) -> None:
     taken: list[str] = []
 

@@ -3,7 +3,7 @@
     send      confirmed by the broker when it returns; a batch is sent together
     receive   up to `limit` deliveries, waiting `timeout` seconds for the first
     ack       these are done
-    release   hand it out again, natively, after a delay where the broker can wait
+    release   hand it out again, natively, after a delay where the broker `waits`
     replace   send a frame in place of a delivery: at once where the broker can, else send, then ack
     leave     do not settle it: the broker hands it out again by its own rule
     give_up   leave it to the broker's own dead-letter policy
@@ -57,14 +57,14 @@ class Delivery(Struct, frozen=True, gc=False):
 class Capabilities:
     """What a broker does by itself.
 
-    `delays`: it can hold back what was sent. `headers`: it carries out-of-band headers. `ordered`:
-    one consumer gets a queue in the order of sending. `returns`: what brings an unsettled delivery
-    back, a `deadline` or the end of the `connection`. `counts`: a delivery that comes back shows it
-    in `attempts`. `keyed`: messages of one key stay in order, whoever competes for them. `warm_up`:
-    seconds until a new consumer may get its first message. `log`: what is released is handed out
-    again with all that follows it, settled or not. `buffered`: the client has messages before they
-    are asked for, so receiving costs no round trip. `options` go to every projection (`tiers_ms`,
-    `delayed_exchange`).
+    `delays`: it can hold back what was sent, and where it `waits` also what was released.
+    `headers`: it carries out-of-band headers. `ordered`: one consumer gets a queue in the order of
+    sending. `returns`: what brings an unsettled delivery back, a `deadline` or the end of the
+    `connection`. `counts`: a delivery that comes back shows it in `attempts`. `keyed`: messages of
+    one key stay in order, whoever competes for them. `warm_up`: seconds until a new consumer may
+    get its first message. `log`: what is released is handed out again with all that follows it,
+    settled or not. `buffered`: the client has messages before they are asked for, so receiving
+    costs no round trip. `options` go to every projection (`tiers_ms`, `delayed_exchange`).
     """
 
     delays: bool
@@ -72,6 +72,7 @@ class Capabilities:
     ordered: bool
     returns: str
     counts: bool
+    waits: bool = False
     keyed: bool = False
     warm_up: float = 0.0
     log: bool = False
@@ -99,7 +100,7 @@ class Transport(Protocol):
         """Tell the broker that these are done."""
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:
-        """Hand it out again, natively; `delay` in seconds is kept where the broker can."""
+        """Hand it out again, natively; `delay` in seconds is kept where the broker `waits`."""
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
         """Send the frame and end the delivery; never the second without the first."""

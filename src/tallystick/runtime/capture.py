@@ -1,12 +1,14 @@
 """Wrap a transport, and every frame it sends or receives goes to a sink, with its time.
 
 A frame counts as sent when the broker has confirmed it, at the time when the send began; as
-received at the time when it was handed out. What fails is not recorded. A sink only looks on: it
-never raises for a frame, so that no message is lost, doubled or acknowledged because of it.
+received at the time when it was handed out. What fails is not recorded. A sink only looks on: what
+it raises is logged and goes no further, so that no message is lost, doubled or acknowledged because
+of it.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
@@ -15,6 +17,8 @@ from tallystick.core.frame import Frame
 from tallystick.core.transport import Capabilities, Delivery, Transport
 
 __all__ = ["Captured", "Sink", "wrap"]
+
+_LOG: Final = logging.getLogger("tallystick.capture")
 
 
 class Sink(Protocol):
@@ -53,14 +57,14 @@ class Captured:
         """Send, and record what the broker confirmed."""
         began = self._clock()
         self._inside.send(queue, frames)
-        self._sink.record("sent", self._broker, queue, began, frames)
+        self._record("sent", queue, began, frames)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Receive, and record what came."""
         deliveries = self._inside.receive(queue, limit, timeout)
         if deliveries:
             frames = [delivery.frame for delivery in deliveries]
-            self._sink.record("received", self._broker, queue, self._clock(), frames)
+            self._record("received", queue, self._clock(), frames)
         return deliveries
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
@@ -75,7 +79,14 @@ class Captured:
         """Send a frame in place of a delivery, and record it."""
         began = self._clock()
         self._inside.replace(delivery, queue, frame)
-        self._sink.record("sent", self._broker, queue, began, [frame])
+        self._record("sent", queue, began, [frame])
+
+    def _record(self, direction: str, queue: str, at: int, frames: Sequence[Frame]) -> None:
+        try:
+            self._sink.record(direction, self._broker, queue, at, frames)
+        except Exception as error:  # noqa: BLE001 (the broker has done its part: nothing failed)
+            text = "%d frames of %s are not captured: %s"
+            _LOG.error(text, len(frames), queue, type(error).__name__)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
         """Keep them for longer; give those that are lost."""

@@ -19,6 +19,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -102,7 +103,7 @@ class CaptureFiles:
             lines = self._lines(direction, broker, queue, at, frames)
             try:
                 self._write(b"".join(lines))
-            except OSError as error:
+            except (OSError, RuntimeError) as error:  # the second: no thread can be started
                 self._stumble(error)
                 self._lose(len(frames))
                 return
@@ -188,8 +189,12 @@ class CaptureFiles:
         if wait or self._strict or self._form == "jsonl":
             self._finish(self._part, number)
         else:
-            self._finishing = Thread(target=self._finish, args=(self._part, number))
-            self._finishing.start()
+            finishing = Thread(target=self._finish, args=(self._part, number))
+            try:
+                finishing.start()
+                self._finishing = finishing
+            except RuntimeError:  # there is no thread to be had
+                self._finish(self._part, number)
 
     def _finish(self, part: Path, number: int | None = None) -> None:
         """Finish a part, then let go of its lock."""
@@ -202,19 +207,25 @@ class CaptureFiles:
             _LOG.error("%s", text)
         finally:
             if number is not None:
-                os.close(number)
+                with suppress(OSError):  # a disk may say only now that it is full; it is let go
+                    os.close(number)
 
     def _lose(self, frames: int) -> None:
         self.missing += frames
         self._sequence += frames
 
-    def _stumble(self, error: OSError) -> None:
-        """Say once what is wrong, and take back a line that was written in part."""
+    def _stumble(self, error: OSError | RuntimeError) -> None:
+        """Say once what is wrong, and take back a line that was written in part.
+
+        Where even that fails the part stays as it is, for the next sink to finish: half a line at
+        its end is cut off then.
+        """
         self._try_at = self._tick() + self._again
         if self._number is not None:
-            os.ftruncate(self._number, self._size)
+            with suppress(OSError):
+                os.ftruncate(self._number, self._size)
             self._rotate(wait=True)
-        reason = error.strerror or type(error).__name__
+        reason = getattr(error, "strerror", None) or type(error).__name__
         text = f"captures cannot be written to {self.folder}: {reason}"
         if self._strict:
             raise Unavailable(text, code="capture_folder", hint="is the disk full?") from error

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from random import random
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tallystick.core.binding import headers_of
 from tallystick.core.transport import Delivery
 from tallystick.runtime.claims import Claims
@@ -55,9 +57,11 @@ class Execution:
     probe: Probe | None = None
     chance: Callable[[], float] = random
 
-    def run(self, delivery: Delivery) -> Plan:
-        """Give the plan for one delivery."""
+    def run(self, delivery: Delivery, failed: int = 0) -> Plan:
+        """Give the plan for one delivery that has `failed` here so many times already."""
         reading = read(self.rules.binding, delivery)
+        if failed:
+            reading = replace(reading, attempts=reading.attempts + failed)
         if _LOG.isEnabledFor(logging.DEBUG):
             shown = show_body(self.contracts, reading.urn, delivery.frame.body)
             _LOG.debug("queue %s: received: %s", delivery.queue, shown)
@@ -95,7 +99,7 @@ class Execution:
             else:
                 verdict = run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
         except StoreUnavailable as error:
-            return plan_release(self.rules, reading, self.redact(str(error)))
+            return self._release(reading, self.redact(str(error)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
             name = f"{type(error).__module__}.{type(error).__qualname__}"
             data = envelope.data if envelope is not None else None
@@ -104,7 +108,7 @@ class Execution:
             failure = Failure("failed", text, name, final=isinstance(error, Unfit))
             return self._fail(reading, failure)
         if verdict == "held":
-            return plan_release(self.rules, reading, "another worker holds this message")
+            return self._release(reading, "another worker holds this message")
         return plan_success(reading, "handled" if verdict == "run" else "skipped")
 
     def _call(self, handler: Handler, reading: Reading, transaction: Any = None) -> None:
@@ -132,6 +136,9 @@ class Execution:
     def _await(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         future: Future[Any] = asyncio.run_coroutine_threadsafe(coroutine, self.loop())
         future.result()
+
+    def _release(self, reading: Reading, note: str) -> Plan:
+        return plan_release(self.rules, reading, note, now=self.clock())
 
     def _fail(self, reading: Reading, failure: Failure) -> Plan:
         if self.probe is not None:

@@ -1,12 +1,12 @@
 """One after the other: of the messages of one group, one is with a handler and the others wait.
 
-Messages of different groups, and those of none, are handled side by side. No I/O here.
+Messages of different groups, and those of none, are handled side by side. One that is to be handled
+again stops its lane: nothing of its group overtakes it. No I/O here.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from typing import Final
 
 from tallystick.core.transport import Delivery
@@ -19,6 +19,12 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes: Final[dict[str, deque[Delivery]]] = {}
+        self._stopped: Final[set[str]] = set()
+
+    @property
+    def stuck(self) -> int:
+        """How many wait behind one that is to be handled again."""
+        return sum(len(self._lanes[group]) for group in self._stopped)
 
     def __bool__(self) -> bool:
         return bool(self._lanes)
@@ -34,17 +40,27 @@ class Lanes:
         lane.append(delivery)
         return False
 
+    def stop(self, delivery: Delivery) -> None:
+        """Keep the lane of a delivery that is to be handled again."""
+        self._stopped.add(delivery.group)
+
+    def resume(self, delivery: Delivery) -> None:
+        """Note that the delivery at the head is with a handler again."""
+        self._stopped.discard(delivery.group)
+
     def leave(self, delivery: Delivery) -> Delivery | None:
         """Give the one that follows a delivery whose handler has ended."""
+        self._stopped.discard(delivery.group)
         lane = self._lanes.get(delivery.group)
         if lane:
             return lane.popleft()
         self._lanes.pop(delivery.group, None)
         return None
 
-    def leave_all(self, deliveries: Iterable[Delivery]) -> list[Delivery]:
-        """Give all that may be handled now that the handlers of these have ended."""
-        return [one for each in deliveries if (one := self.leave(each)) is not None]
+    def empty(self, delivery: Delivery) -> list[Delivery]:
+        """Give all that wait behind a delivery, in order; the lane ends."""
+        self._stopped.discard(delivery.group)
+        return list(self._lanes.pop(delivery.group, ()))
 
     def clear(self) -> list[Delivery]:
         """Give all that wait, in order; nothing waits any more."""

@@ -2,7 +2,8 @@
 
 The tables of `core.settle` decide; this file only builds what they ask for. A retry changes
 `attempts` and nothing else; a dead letter gains its block; what the gate turned away is passed on
-byte for byte. Where the broker cannot wait, the worker holds the move back (`hold`).
+byte for byte. Where the broker cannot wait, the worker holds the move back (`hold`). A message of a
+group is in order: it is handled again where it is (`here`), before those behind it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tallystick.runtime.settings import Settings
 
 __all__ = [
     "Failure", "Plan", "Rules", "carried", "plan_failure", "plan_gated", "plan_release",
-    "plan_success",
+    "plan_return", "plan_success",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -37,7 +38,8 @@ _LONGEST_ERROR: Final = 1000
 class Plan(Struct, frozen=True, gc=False):
     """One move: `ack`, `release`, `replace`, `leave` or `give_up`, and what it came to.
 
-    `outcome` is for people and counters; `hold` is how long the worker waits before it moves.
+    `outcome` is for people and counters; `hold` is how long the worker waits before it moves. With
+    `here` the worker then runs it again itself, and moves only when it may not.
     """
 
     move: str
@@ -48,6 +50,7 @@ class Plan(Struct, frozen=True, gc=False):
     delay: float = 0.0
     hold: float = 0.0
     note: str = ""
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,11 @@ class Failure:
 def plan_success(reading: Reading, outcome: str = "handled") -> Plan:
     """End a delivery that took effect."""
     return Plan("ack", reading.delivery, outcome)
+
+
+def plan_return(delivery: Delivery) -> Plan:
+    """Hand back a delivery that this worker will not handle any more."""
+    return Plan("release", delivery, "handed_back", note="stopping")
 
 
 def plan_gated(rules: Rules, reading: Reading) -> Plan:
@@ -124,20 +132,27 @@ def plan_failure(
         queue = _graveyard(rules, delivery)
         return Plan("replace", delivery, "dead_lettered", queue, frame, note=failure.note)
     if ended.outcome == "release":
-        return plan_release(rules, reading, failure.note)
+        return plan_release(rules, reading, failure.note, now=now)
     if ended.outcome == "native":
         return Plan("give_up", delivery, "native", note=failure.note)
     return Plan("ack", delivery, "dropped", note=failure.note)
 
 
-def plan_release(rules: Rules, reading: Reading, note: str) -> Plan:
-    """Hand a delivery back for a while, uncounted: now is not the time."""
-    wait = rules.settings.release_delay
-    delayed = rules.binding.visibility is not None or rules.capabilities.delays
-    return Plan(
-        "release", reading.delivery, "released", delay=wait if delayed else 0.0,
-        hold=0.0 if delayed else wait, note=note,
-    )  # fmt: skip
+def plan_release(rules: Rules, reading: Reading, note: str, *, now: float) -> Plan:
+    """Hand a delivery back for a while, uncounted: now is not the time.
+
+    A broker that can only hold back what is sent gets a copy, with the attempts so far: its own
+    count of deliveries begins anew.
+    """
+    wait, able, delivery = rules.settings.release_delay, rules.capabilities, reading.delivery
+    if delivery.group:
+        return Plan("release", delivery, "released", hold=wait, note=note, here=True)
+    if able.waits:
+        return Plan("release", delivery, "released", delay=wait, note=note)
+    if able.delays and wait > 0:
+        frame = _again(rules, reading, reading.attempts, {"delay": wait, "now": now})
+        return Plan("replace", delivery, "released", _origin(rules, reading), frame, note=note)
+    return Plan("release", delivery, "released", hold=wait, note=note)
 
 
 def _retry(
@@ -151,6 +166,8 @@ def _retry(
 ) -> Plan:
     binding, delivery = rules.binding, reading.delivery
     wait = draw(rules.settings.backoff, ended.attempts, chance)
+    if delivery.group:
+        return Plan("release", delivery, "retried", hold=wait, note=failure.note, here=True)
     if binding.visibility is not None:
         delay = visibility(binding.visibility, wait)
         return Plan("release", delivery, "retried", delay=delay, note=failure.note)
@@ -162,13 +179,17 @@ def _retry(
         options |= {"delay": wait, "now": now}
     else:
         hold = wait
-    if reading.envelope is None:
-        frame = _poison_retry(rules, reading, ended.attempts)
-    else:
-        body = splice.retry(delivery.frame.body, ended.attempts)
-        frame = _projected(rules, reading, decode(body), _origin(rules, reading), options)
+    frame = _again(rules, reading, ended.attempts, options)
     queue = _origin(rules, reading)
     return Plan("replace", delivery, "retried", queue, frame, hold=hold, note=failure.note)
+
+
+def _again(rules: Rules, reading: Reading, attempts: int, options: Mapping[str, Any]) -> Frame:
+    """Give the frame that is sent in place of a delivery: its attempts are set, no more."""
+    if reading.envelope is None:
+        return _poison_retry(rules, reading, attempts)
+    body = splice.retry(reading.delivery.frame.body, attempts)
+    return _projected(rules, reading, decode(body), _origin(rules, reading), options)
 
 
 def _dead_letter(

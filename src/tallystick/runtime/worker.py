@@ -1,11 +1,13 @@
 """Consume one queue: take deliveries, hand them to threads, settle what they came to.
 
 One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
-handlers. A message is settled after its outcome is known, and in no other case; a settlement that
-fails leaves the message to the broker. The two sides pass messages through plain deques, and wake
-each other once for many. Where a delivery comes back by a deadline its lease is renewed while it is
-here, and what came of one whose lease is lost is not settled. When the broker is away the worker
-waits, longer and longer, and connects again.
+handlers. The two sides pass messages through plain deques, and wake each other once for many. A
+message is settled after its outcome is known, and in no other case; one whose settlement fails is
+left to the broker, after a pause. A message of a group that is to be handled again waits and is run
+again here, and those behind it wait too: order is kept. Where a delivery comes back by a deadline
+its lease is renewed while it is here, and what came of one whose lease is lost is not settled. When
+the broker is away the worker waits, longer and longer, and connects again; a run that is to end
+when idle says so instead of ending well.
 
 Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
 until the timeout, and is then handed back as well.
@@ -17,8 +19,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from heapq import heapify, heappop, heappush
-from itertools import count
+from math import inf
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from time import monotonic, time_ns
@@ -30,7 +31,8 @@ from tallystick.core.transport import Delivery, Transport
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
-from tallystick.runtime.settlement import Plan
+from tallystick.runtime.settlement import Plan, plan_return
+from tallystick.runtime.waiting import Waiting
 
 __all__ = ["Worker"]
 
@@ -38,7 +40,9 @@ _LOG: Final = logging.getLogger("tallystick.runtime")
 _IDLE: Final = 0.5
 _BUSY: Final = 0.02
 _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
-_MOST_HELD: Final = 1000
+_MOST_STUCK: Final = 1000
+_LEFT: Final = 1.0
+"""Seconds until a message that could not be settled is left to the broker, which may be at once."""
 _LINGER: Final = 0.005
 _EXPECTED: Final = ("retried", "released", "handed_back")
 _QUIET: Final = frozenset({"handled", "skipped"})
@@ -65,11 +69,14 @@ class Worker:
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
         self._running: dict[int, Delivery] = {}
-        self._held: list[tuple[float, int, Plan]] = []
+        self._held: Final = Waiting()
+        self._failed: Final[dict[int, int]] = {}
+        self._taken = 0
+        self._limit: float = inf
         self._leases: Final = Leases(self._settings.max_lease)
         self._lanes: Final = Lanes()
-        self._order: Final = count()
         self._failures = 0
+        self._away: TallystickError | None = None
 
     @property
     def in_flight(self) -> int:
@@ -85,38 +92,40 @@ class Worker:
         for thread in threads:
             thread.start()
         try:
-            self._consume(limit, idle)
+            self._limit = inf if limit is None else limit
+            self._consume(idle)
         finally:
             for _ in threads:
                 self._ring.put(False)
 
-    def _consume(self, limit: int | None, idle: float | None) -> None:
-        taken, last = 0, monotonic() + self._transport.capabilities.warm_up
+    def _consume(self, idle: float | None) -> None:
+        last = monotonic() + self._transport.capabilities.warm_up
         while not self._stopping.is_set():
             self._renew()
-            left = _MOST_HELD if limit is None else limit - taken
-            room = self._room(left)
-            if not room and limit is not None and taken >= limit and not self._busy():
+            room = self._room()
+            if not room and self._taken >= self._limit and not self._busy():
                 return
             if not room or self._is_time():
                 plans = self._collect(0 if room else _BUSY)
                 if self._is_rush(plans):
-                    taken += self._take(self._room(left), 0)
+                    self._take(self._room(), 0)
                 self._settle(plans)
-                if plans or not room:
+                if plans or not (room := self._room()):
                     continue
-            came = self._take(room, self._wait(last, idle))
-            taken += came
-            if came or self._busy():
-                last = max(last, monotonic()) if not taken else monotonic()
+            if self._take(room, self._wait(last, idle)) or self._busy():
+                last = max(last, monotonic()) if not self._taken else monotonic()
             elif idle is not None and monotonic() - last >= idle:
+                if self._away is not None:  # that nothing came says nothing about the queue
+                    raise self._away
                 return
         self._stop()
 
-    def _room(self, left: int) -> int:
+    def _room(self) -> int:
         """Give how many more to take; none while it would be only a few."""
-        free = self._settings.concurrency + self._settings.prefetch - len(self._running)
-        return max(min(free, _MOST_HELD - len(self._held), left), 0) if free >= self._few else 0
+        most = self._settings.concurrency + self._settings.prefetch
+        free = most - len(self._running) + min(self._lanes.stuck, _MOST_STUCK)
+        room = min(free, self._held.room, self._limit - self._taken)
+        return max(int(room), 0) if free >= self._few else 0
 
     def _is_rush(self, plans: list[Plan]) -> bool:
         """Tell whether handlers get more to do before the broker is told what they have done."""
@@ -124,7 +133,7 @@ class Worker:
         return buffered and len(plans) >= self._few and all(plan.move == "ack" for plan in plans)
 
     def _take(self, room: int, timeout: float) -> int:
-        """Receive, and give to handlers; say how many came."""
+        """Receive, count, and give to handlers; say how many came."""
         deliveries = self._receive(room, timeout) if room else []
         now = monotonic()
         for delivery in deliveries:
@@ -132,6 +141,7 @@ class Worker:
                 self._leases.begin(delivery, now)
         self._running.update({id(one): one for one in deliveries})
         self._hand_out([one for one in deliveries if not one.group or self._lanes.enter(one)])
+        self._taken += len(deliveries)
         return len(deliveries)
 
     def _hand_out(self, deliveries: list[Delivery]) -> None:
@@ -156,12 +166,13 @@ class Worker:
             if not self._failures:
                 _LOG.warning("queue %s: %s; trying again", self._queue, error)
             self._failures += 1
+            self._away = error
             self.last_error = f"{self._queue}: {error}"
             self._stopping.wait(pause)
             return []
         if self._failures:
             _LOG.warning("queue %s: connected again", self._queue)
-            self._failures = 0
+            self._failures, self._away = 0, None
         if deliveries and self._probe is not None:
             self._probe.received(self._queue, deliveries, began)
         return deliveries
@@ -182,14 +193,14 @@ class Worker:
         if id(delivery) not in self._running:  # its lease was lost before a handler was free
             return Plan("leave", delivery, "left")
         try:
-            return self._execution.run(delivery)
+            return self._execution.run(delivery, self._failed.get(id(delivery), 0))
         except TallystickError as error:
-            return Plan("leave", delivery, "left", note=str(error))
+            return Plan("leave", delivery, "left", hold=_LEFT, note=str(error))
         except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
             where = "".join(format_tb(error.__traceback__))  # what it says may be personal
             text = "queue %s: a message is left to the broker: %s\n%s"
             _LOG.error(text, self._queue, type(error).__name__, where)
-            return Plan("leave", delivery, "left", note=type(error).__name__)
+            return Plan("leave", delivery, "left", hold=_LEFT, note=type(error).__name__)
 
     def _rouse(self) -> None:
         """Wake the settling thread; once is enough until it is awake."""
@@ -198,26 +209,57 @@ class Worker:
 
     def _collect(self, timeout: float) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""
-        if self._held:
-            timeout = min(timeout, max(self._held[0][0] - monotonic(), 0))
-        self._sleep(timeout)
+        self._sleep(min(timeout, max(self._held.next - monotonic(), 0)))
         now = monotonic()
         plans = [self._done.popleft() for _ in range(len(self._done))]
-        followers = self._lanes.leave_all(plan.delivery for plan in plans) if self._lanes else []
-        if followers:
-            self._hand_out(followers)
         mine = [plan for plan in plans if self._running.pop(id(plan.delivery), None) is not None]
-        ready = [plan for plan in mine if plan.hold <= 0]
+        if self._lanes:
+            here = {id(plan.delivery) for plan in mine if plan.here}
+            self._follow([one.delivery for one in plans if id(one.delivery) not in here])
+        ready = [plan for plan in mine if plan.hold <= 0 and not plan.here]
         for plan in mine if len(ready) < len(mine) else ():
-            if plan.hold > 0:
-                heappush(self._held, (now + plan.hold, next(self._order), plan))
-        while self._held and self._held[0][0] <= now:
-            ready.append(heappop(self._held)[2])
+            if plan.here:
+                self._lanes.stop(plan.delivery)
+            if plan.here or plan.hold > 0:
+                self._held.add(plan, now + plan.hold)
+        for plan in self._held.take(now) if self._held.next <= now else ():
+            if not plan.here:
+                ready.append(plan)
+            elif self._taken < self._limit and not self._stopping.is_set():
+                self._run_again(plan)
+            else:
+                ready += self._return_lane(plan)
         return ready
+
+    def _follow(self, deliveries: list[Delivery]) -> None:
+        """Let those behind these be handled."""
+        for one in deliveries:
+            self._failed.pop(id(one), None)
+        behind = (self._lanes.leave(one) for one in deliveries)
+        self._hand_out([one for one in behind if one is not None])
+
+    def _run_again(self, plan: Plan) -> None:
+        """Handle a message of a group again, before those behind it."""
+        delivery = plan.delivery
+        if plan.outcome == "retried":
+            self._failed[id(delivery)] = self._failed.get(id(delivery), 0) + 1
+        self._note([plan], stays=True)
+        self._taken += 1
+        self._lanes.resume(delivery)
+        self._running[id(delivery)] = delivery
+        self._hand_out([delivery])
+
+    def _return_lane(self, plan: Plan) -> list[Plan]:
+        """Give the plans that hand a lane back, its head last: it is to come first."""
+        behind = self._lanes.empty(plan.delivery)
+        self._failed.pop(id(plan.delivery), None)
+        for one in behind:
+            self._running.pop(id(one), None)
+        return [*(plan_return(one) for one in reversed(behind)), plan]
 
     def _is_time(self) -> bool:
         """Tell whether settling is worth a round trip: enough is done, or some of it for long."""
-        return not self._wake.empty() or bool(self._held) or monotonic() >= self._wake_at
+        return not self._wake.empty() or monotonic() >= min(self._wake_at, self._held.next)
 
     def _sleep(self, timeout: float) -> None:
         """Wait until handlers have finished enough, one of them long ago, or all of them."""
@@ -239,7 +281,9 @@ class Worker:
         if acks:
             self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
         for plan in plans if len(acks) < len(plans) else ():
-            if plan.move != "ack":
+            if self._transport.capabilities.log and _is_return(plan):
+                self._note([plan])  # uncommitted is enough; a rewind undoes what runs
+            elif plan.move != "ack":
                 self._perform([plan], self._move(plan))
 
     def _move(self, plan: Plan) -> Callable[[], None]:
@@ -272,12 +316,12 @@ class Worker:
         text = "queue %s: the leases of %d messages are lost; the broker hands them out again"
         _LOG.warning(text, self._queue, len(gone))
         self.counts["lost"] += len(gone)
-        numbers = {id(one) for one in gone}
-        self._held = [one for one in self._held if id(one[2].delivery) not in numbers]
-        heapify(self._held)
         for one in gone:
             self._leases.end(one, 0)
             self._running.pop(id(one), None)
+        dropped = self._held.drop({id(one) for one in gone})
+        self._follow([plan.delivery for plan in dropped if plan.here])
+        for one in gone:
             try:
                 self._transport.leave(one)
             except TallystickError as error:
@@ -288,44 +332,44 @@ class Worker:
         try:
             move()
         except TallystickError as error:
-            self.counts["unsettled"] += len(plans)
-            self._measure(["unsettled"] * len(plans))
-            self.last_error = f"{self._queue}: {error}"
-            text = "queue %s: %d settlements failed, left to the broker: %s"
-            _LOG.warning(text, self._queue, len(plans), error)
-            self._leave(plans, error)
+            self._stumble(plans, error)
             return
-        outcomes = [plan.outcome for plan in plans]
+        self._note(plans)
+
+    def _note(self, plans: list[Plan], *, stays: bool = False) -> None:
+        """Count and say what deliveries came to; one that stays here is not done yet."""
+        outcomes = [plan.outcome for plan in plans if plan.outcome]
         self.counts.update(outcomes)
-        self._measure(outcomes)
+        self._measure(outcomes, stays=stays)
         if not _QUIET.issuperset(outcomes):
             for plan in plans:
                 self._tell(plan)
 
     def _tell(self, plan: Plan) -> None:
         """Log how a delivery ended that was not simply handled."""
-        if plan.outcome in _QUIET:
+        if not plan.outcome or plan.outcome in _QUIET:
             return
         if plan.outcome != "handed_back":
             self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
         level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
         _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
 
-    def _measure(self, outcomes: list[str]) -> None:
+    def _measure(self, outcomes: list[str], *, stays: bool = False) -> None:
         if self._probe is not None:
             for outcome in outcomes:
-                self._probe.settled(self._queue, outcome)
+                self._probe.settled(self._queue, outcome, stays=stays)
 
-    def _leave(self, plans: list[Plan], error: TallystickError) -> None:
-        """Tell the broker that a delivery stays unsettled, where it can still be told."""
-        if error.code == "delivery_lost":
-            return
-        for plan in plans:
-            if plan.move != "leave":
-                try:
-                    self._transport.leave(plan.delivery)
-                except TallystickError as second:
-                    _LOG.warning("queue %s: %s", self._queue, second)
+    def _stumble(self, plans: list[Plan], error: TallystickError) -> None:
+        """Count settlements that failed, and leave to the broker, after a pause, what is ours."""
+        new = [plan for plan in plans if plan.outcome]
+        self.counts.update("unsettled" for _ in new)
+        self._measure(["unsettled"] * len(new))
+        self.last_error = f"{self._queue}: {error}"
+        text = "queue %s: %d settlements failed, left to the broker: %s"
+        _LOG.warning(text, self._queue, len(plans), error)
+        if error.code != "delivery_lost":
+            for plan in plans:
+                self._held.add(Plan("leave", plan.delivery, ""), monotonic() + _LEFT)
 
     def _stop(self) -> None:
         waiting = self._lanes.clear()
@@ -340,16 +384,14 @@ class Worker:
             self._renew()
             self._settle(self._collect(min(left, _IDLE)))
         self._settle(self._collect(0))
-        held = [plan for _, _, plan in self._held]
-        self._held = []
-        self._settle(held)
+        self._settle(self._held.take(inf))
         self._hand_back(list(self._running.values()))
 
     def _hand_back(self, deliveries: list[Delivery]) -> None:
         """Give deliveries back, the last first: a broker that puts them in front keeps order."""
-        if self._transport.capabilities.log:  # uncommitted is enough; a rewind undoes what runs
-            self.counts["handed_back"] += len(deliveries)
-            self._measure(["handed_back"] * len(deliveries))
-            return
-        plans = [Plan("release", one, "handed_back", note="stopping") for one in deliveries]
-        self._settle(plans[::-1])
+        self._settle([plan_return(one) for one in reversed(deliveries)])
+
+
+def _is_return(plan: Plan) -> bool:
+    """Say whether a plan does no more than hand a message back as it came."""
+    return plan.here or plan.outcome == "handed_back"

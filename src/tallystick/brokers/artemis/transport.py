@@ -3,11 +3,13 @@
 URL: `artemis://[user:password@]host[:port]`, `artemis+ssl://` for TLS, with the options
 
     credit=200    deliveries the broker may have out to one consumer
+    heartbeat=20  seconds without a word after which a side takes the other for dead
     timeout=30    seconds any single call may take
     ca, verify    whom to trust with `artemis+ssl://` (`brokers/tls.py`)
 
 The body goes as an AMQP string, which JMS peers read as text; bytes that are not UTF-8 go as data.
-A delivery that is not settled comes back when its link ends.
+A delivery that is not settled comes back when its link ends. A thread keeps a connection alive that
+nobody uses, so a handler may take as long as it needs.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
-from time import monotonic
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from tallystick.brokers.artemis.pulse import Pulse
 from tallystick.brokers.tls import TLS_OPTIONS, Tls, read_tls, system_ca
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Tap, Watch
@@ -38,8 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArtemisTransport", "connect", "mark_queue", "read_frame"]
 
-_OPTIONS: Final = ("credit", "timeout", *TLS_OPTIONS)
-_STALE: Final = 15.0
+_OPTIONS: Final = ("credit", "heartbeat", "timeout", *TLS_OPTIONS)
 _WINDOW: Final = 500
 _GOODBYE: Final = 2.0
 
@@ -52,16 +54,24 @@ class ArtemisTransport:
     )
 
     def __init__(
-        self, address: Address, open_connection: Callable[[], Any], timeout: float, credit: int
+        self,
+        address: Address,
+        open_connection: Callable[[], Any],
+        *,
+        timeout: float,
+        credit: int,
+        heartbeat: float,
     ) -> None:
         self._address: Final = address
         self._open: Final = open_connection
         self._timeout: Final = timeout
         self._credit: Final = credit
+        self._heartbeat: Final = heartbeat
         self._connection: Any = None
         self._senders: Final[dict[str, Any]] = {}
         self._receivers: Final[dict[str, tuple[Any, deque[Any]]]] = {}
-        self._used = 0.0
+        self._pulse: Pulse | None = None
+        self._lock: Final = RLock()
 
     def ensure(self, queues: Sequence[str]) -> None:
         """Have the broker make the queues: it does when a link asks for one."""
@@ -116,7 +126,7 @@ class ArtemisTransport:
             self._settle(deliveries, proton.Delivery.ACCEPTED)
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
-        """Release it, uncounted; the broker hands it out again."""
+        """Release it, uncounted; the broker hands it out again, at once."""
         with self._talking() as proton:
             self._settle([delivery], proton.Delivery.RELEASED)
 
@@ -142,15 +152,17 @@ class ArtemisTransport:
 
     def close(self) -> None:
         """End the connection; the broker hands out again what is unsettled."""
-        connection, self._connection = self._connection, None
-        self._senders.clear()
-        self._receivers.clear()
-        if connection is not None:
-            from proton import ProtonException  # noqa: PLC0415
+        from proton import ProtonException  # noqa: PLC0415
 
-            connection.timeout = min(self._timeout, _GOODBYE)
-            with suppress(ProtonException, OSError):  # one that broke cannot say goodbye
-                connection.close()
+        with self._lock:
+            connection, self._connection = self._connection, None
+            self._senders.clear()
+            self._receivers.clear()
+            if connection is not None and self._pulse is not None:
+                self._pulse.stop()
+                connection.timeout = min(self._timeout, _GOODBYE)
+                with suppress(ProtonException, OSError):  # one that broke cannot say goodbye
+                    connection.close()
 
     def tap(self, watch: Watch) -> Tap:
         """Browse a queue."""
@@ -217,18 +229,16 @@ class ArtemisTransport:
         import proton  # noqa: PLC0415
         from proton.utils import LinkDetached  # noqa: PLC0415
 
-        idle = monotonic() - self._used
-        if self._connection is not None and not self._receivers and idle > _STALE:
-            self.close()  # nobody answered the broker's heartbeats in the meantime
-        try:
-            if self._connection is None:
-                self._connection = self._open()
-            yield proton
-            self._used = monotonic()
-        except (proton.ProtonException, LinkDetached, OSError) as error:
-            if not isinstance(error, proton.Timeout):
-                self.close()
-            raise unreachable(self._address, error) from error
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._open()
+                    self._pulse = Pulse(self._connection, self._lock, self._heartbeat, self.close)
+                yield proton
+            except (proton.ProtonException, LinkDetached, OSError) as error:
+                if not isinstance(error, proton.Timeout):
+                    self.close()
+                raise unreachable(self._address, error) from error
 
 
 def mark_queue(terminus: Any) -> None:
@@ -295,6 +305,7 @@ def connect(address: Address) -> Callable[[], ArtemisTransport]:
     check_options(address, _OPTIONS)
     timeout = read_number(address, "timeout", 30.0)
     credit = int(read_number(address, "credit", 200))
+    heartbeat = read_number(address, "heartbeat", 20.0)
     try:
         from proton.utils import BlockingConnection  # noqa: PLC0415
     except ImportError as error:
@@ -312,7 +323,9 @@ def connect(address: Address) -> Callable[[], ArtemisTransport]:
         if tls is not None:
             scheme, login["ssl_domain"] = "amqps", _trust(tls)
         return BlockingConnection(
-            f"{scheme}://{host}", timeout=timeout, heartbeat=20, reconnect=False, **login
+            f"{scheme}://{host}", timeout=timeout, heartbeat=heartbeat, reconnect=False, **login
         )
 
-    return lambda: ArtemisTransport(address, open_connection, timeout, credit)
+    return lambda: ArtemisTransport(
+        address, open_connection, timeout=timeout, credit=credit, heartbeat=heartbeat
+    )

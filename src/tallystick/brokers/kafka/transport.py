@@ -126,6 +126,7 @@ class KafkaTransport:
     ) -> None:
         self.capabilities: Final = Capabilities(
             delays=bool(tiers_ms),
+            waits=True,
             headers=True,
             ordered=True,
             returns="connection",

@@ -67,7 +67,13 @@ class MemoryTransport:
     """One connection to a space."""
 
     capabilities = Capabilities(
-        delays=True, headers=True, ordered=True, returns="connection", counts=False, buffered=True
+        delays=True,
+        waits=True,
+        headers=True,
+        ordered=True,
+        returns="connection",
+        counts=False,
+        buffered=True,
     )
 
     def __init__(self, space: Space) -> None:

@@ -130,8 +130,9 @@ class PulsarTransport:
                     return messages
             while len(messages) < limit:
                 messages.append(consumer.receive(_AT_ONCE_MS))
-        except pulsar.Timeout:
-            pass
+        except pulsar.PulsarException as error:
+            if not messages and not isinstance(error, pulsar.Timeout):
+                raise  # else what was taken is ours to handle, and the next call says what is wrong
         return messages
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:

@@ -54,7 +54,8 @@ class Connection:
         self._failure: BaseException | None = None
         self._arrived: Final = Condition()
         self._deliveries: Final[dict[str, deque[tuple[Any, Any, bytes]]]] = {}
-        self._unsettled: Final[dict[int, None]] = {}
+        self._unsettled: Final[dict[int, str]] = {}
+        self._windows: Final[dict[str, str]] = {}
         self._told = True
         self._blocked = ""
         self._unconfirmed: Final[dict[int, tuple[str, _Batch]]] = {}
@@ -138,10 +139,9 @@ class Connection:
         self, queue: str, limit: int, timeout: float
     ) -> tuple[Any, list[tuple[Any, Any, bytes]]]:
         """Give the channel, and up to `limit` deliveries of a queue."""
-        if queue not in self._deliveries:
-            self._deliveries[queue] = deque()
+        held = self._deliveries.setdefault(queue, deque())
+        if not held and self._is_used_up(queue):
             self.call(lambda done: self._consume(done, queue))
-        held = self._deliveries[queue]
         with self._arrived:
             self._arrived.wait_for(lambda: held or self._failure is not None, timeout)
             if not held and self._failure is not None:
@@ -274,17 +274,36 @@ class Connection:
                 batch.fail(f"{method.reply_text}: there is no queue {queue!r}")
                 return
 
+    def _is_used_up(self, queue: str) -> bool:
+        """Say whether the broker sends no more: nobody consumes yet, or all it may send is out."""
+        window = self._windows.get(queue)
+        out = list(self._unsettled.values())  # a copy: the connection's thread changes it
+        return window is None or 0 < self._prefetch <= out.count(window)
+
     def _consume(self, done: Future[None], queue: str) -> None:
-        held = self._deliveries[queue]
+        """Begin a consumer, with a window of its own, in place of the one before.
+
+        Whoever asks for more than a window holds keeps deliveries back on purpose, and they do not
+        stop the queue. What the consumer before has out can still be settled, and nothing else is
+        on its way to it: it was asked here, where acknowledgements are written.
+        """
+        if not self._is_used_up(queue):
+            done.set_result(None)
+            return
+        held, before = self._deliveries[queue], self._windows.get(queue)
 
         def arrived(_channel: Any, method: Any, properties: Any, body: bytes) -> None:
-            self._unsettled[method.delivery_tag] = None
+            self._unsettled[method.delivery_tag] = method.consumer_tag
             held.append((method, properties, body))
             if self._told:  # once for all that came in one piece
                 self._told = False
                 self._connection.ioloop.add_callback(self._tell)
 
-        self._consuming.basic_consume(queue, arrived, callback=lambda _: done.set_result(None))
+        if before is not None:
+            self._consuming.basic_cancel(before)
+        self._windows[queue] = self._consuming.basic_consume(
+            queue, arrived, callback=lambda _: done.set_result(None)
+        )
 
     def _tell(self) -> None:
         self._told = True

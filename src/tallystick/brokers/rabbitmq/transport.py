@@ -3,7 +3,7 @@
 URL: `amqp://[user:password@]host[:port][/vhost]`, `amqps://` for TLS, with the options
 
     queue_type=quorum   for queues that have to be made (default: classic)
-    prefetch=200        deliveries the broker may have out to one consumer
+    prefetch=200        deliveries the broker may have out before it is asked for more
     heartbeat=60        seconds
     timeout=10          seconds any single call may take
     ca, verify          whom to trust with `amqps://` (`brokers/tls.py`)
@@ -102,10 +102,12 @@ class RabbitTransport:
         self._settle([delivery])
 
     def leave(self, delivery: Delivery) -> None:
-        """Do nothing: without an ack it comes back when the connection ends."""
+        """Put it back: kept without an ack it would take up the prefetch until the end."""
+        self.release(delivery)
 
-    def give_up(self, delivery: Delivery, reason: str) -> None:
-        """Do nothing: no policy is assumed."""
+    def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
+        """Put it back: no policy is assumed."""
+        self.release(delivery)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
         """Do nothing: a delivery is ours until its connection ends."""

@@ -56,7 +56,12 @@ class RedisTransport:
     ) -> None:
         laravel = isinstance(layout, LaravelLayout)
         self.capabilities: Final = Capabilities(
-            delays=laravel, headers=not laravel, ordered=True, returns="deadline", counts=laravel
+            delays=laravel,
+            waits=laravel,
+            headers=not laravel,
+            ordered=True,
+            returns="deadline",
+            counts=laravel,
         )
         self._address: Final = address
         self._layout: Final = layout

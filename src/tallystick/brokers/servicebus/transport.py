@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from time import time
 from typing import Any, Final
 
 from tallystick.brokers.tls import TLS_OPTIONS, read_tls
@@ -166,10 +165,10 @@ class ServiceBusTransport:
         if stale:
             raise lost()
 
-    def release(self, delivery: Delivery, delay: float = 0.0) -> None:
-        """Abandon it, which the service counts; to wait, a scheduled copy takes its place."""
-        if delay > 0:
-            self.replace(delivery, delivery.queue, _later(delivery.frame, delay))
+    def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
+        """Abandon it, which the service counts; one of a session comes back with it, uncounted."""
+        if self._sessions and self._is_mine(delivery):
+            self.leave(delivery)
         elif not self._settle(delivery, "abandon_message"):
             raise lost()
 
@@ -322,12 +321,6 @@ class ServiceBusTransport:
 def _seconds_to(until: datetime | None) -> float | None:
     """Give the seconds until a lock ends."""
     return None if until is None else max((until - datetime.now(UTC)).total_seconds(), 0.0)
-
-
-def _later(frame: Frame, delay: float) -> Frame:
-    due = Long((time() + delay) * 1000)
-    message = {**frame.sections.get("message", {}), "scheduled_enqueue_time": due}
-    return Frame(frame.body, {**frame.sections, "message": message})
 
 
 def _message(frame: Frame, session: str) -> Any:

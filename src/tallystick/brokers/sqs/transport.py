@@ -64,6 +64,7 @@ class SqsTransport:
         self._fifo: Final = True if is_on(address, "fifo") else None
         self.capabilities: Final = Capabilities(
             delays=not self._fifo,
+            waits=True,
             headers=True,
             ordered=bool(self._fifo),
             returns="deadline",
@@ -112,23 +113,32 @@ class SqsTransport:
         """Ask for ten at a time; a wait of half a second or more is a long poll."""
         wait = min(ceil(timeout), _LONGEST_POLL) if timeout >= _SHORT else 0
         taken: list[Delivery] = []
-        with self._talking():
-            while len(taken) < limit:
-                answer = self._client.receive_message(
-                    QueueUrl=self._url(queue),
-                    MaxNumberOfMessages=min(_BATCH, limit - len(taken)),
-                    WaitTimeSeconds=0 if taken else wait,
-                    MessageSystemAttributeNames=["All"],
-                    MessageAttributeNames=["All"],
-                    **self._visibility,
-                )
-                messages = answer.get("Messages", ())
-                taken += [_delivery(queue, one, self._lease(queue)) for one in messages]
-                if len(messages) < _BATCH:
-                    break
+        more = True
+        while more and len(taken) < limit:
+            try:
+                with self._talking():
+                    batch = self._take(queue, min(_BATCH, limit - len(taken)), 0 if taken else wait)
+            except Unavailable:
+                if not taken:
+                    raise
+                break  # what was taken is ours to handle; the next call says what is wrong
+            taken += batch
+            more = len(batch) == _BATCH
         if not taken and not wait:
             time.sleep(timeout)
         return taken
+
+    def _take(self, queue: str, most: int, wait: int) -> list[Delivery]:
+        lease = self._lease(queue)  # first: nothing may fail once messages are taken
+        answer = self._client.receive_message(
+            QueueUrl=self._url(queue),
+            MaxNumberOfMessages=most,
+            WaitTimeSeconds=wait,
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+            **self._visibility,
+        )
+        return [_delivery(queue, one, lease) for one in answer.get("Messages", ())]
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Delete; a receipt that is no longer valid means that the message comes again."""

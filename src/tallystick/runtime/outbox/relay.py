@@ -31,6 +31,7 @@ from tallystick.runtime.address import Link, link_to
 from tallystick.runtime.database import Busy
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.outbox import Outbox, rows
+from tallystick.runtime.store_url import StoreUnavailable
 from tallystick.runtime.telemetry import Probe, Telemetry, open_probe
 
 __all__ = ["Relay", "Relayed", "Terms", "relay"]
@@ -163,7 +164,13 @@ class Relay:
                     database.run(connection, rows.RELEASE, own)
                 return
             database.begin(connection)
-            yield connection if database.run(connection, rows.LOCK, own) else None
+            try:
+                yield connection if database.run(connection, rows.LOCK, own) else None
+            except StoreUnavailable:
+                raise
+            except Exception:
+                database.commit(connection)  # what was sent is marked, whatever came after it
+                raise
             database.commit(connection)
 
     def _publish(self, connection: Any, queue: str) -> Relayed:
@@ -205,7 +212,12 @@ class Relay:
             try:
                 self._send(transport, queue, [frame])
             except Unavailable as error:
-                self._check_broker(queue)
+                try:
+                    self._check_broker(queue)
+                except Unavailable:
+                    if done.sent:
+                        return done  # the next step says that the broker is away
+                    raise
                 if row.tries + 1 < self._terms.tries:
                     wait = _PAUSES[min(row.tries, len(_PAUSES) - 1)]
                     values = {"position": row.position, "wait": wait, "error": str(error)}
