@@ -118,7 +118,7 @@ def test_validate_answers_with_one_line_and_a_hint(
     message.write_text(json.dumps({"job": URN, "data": {}}) + "\n")
     code = main(["schema", "validate", "--registry", str(manifest), *words, str(message)])
     said = capsys.readouterr().err
-    assert code == 1
+    assert code == 2
     assert "s.json: cannot be applied within" in said
     assert "hint: " in said
 

@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tally schema")
     schema.register(parser)
     caught = io.StringIO()
-    fault = told = ""
+    fault = ""
     with contextlib.redirect_stdout(caught):
         try:
             args = parser.parse_args(words)
@@ -133,14 +133,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = int(args.run(args))
         except TallystickError as error:
             fault, status = str(error), exit_code(error)
-            told = caught.getvalue()
         except SystemExit as stop:  # argparse has said why on stderr
             fault = "" if not stop.code else "the arguments make no sense: see the log"
             status = int(stop.code or 0)
     lines = [_relocate(line) for line in caught.getvalue().splitlines()]
     print("".join(f"{line}\n" for line in lines), end="")
     if fault:
-        if not told:
+        if not any(line.startswith("::error ") for line in lines):  # else the verb has told it
             print(github_annotations([Mark("tally schema", "failed", fault)]), end="")
         print(f"tally schema: {fault}", file=sys.stderr)
     verdict = {0: "passed", 1: "failed"}.get(status, "could not run")

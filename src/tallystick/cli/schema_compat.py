@@ -129,12 +129,16 @@ def _compare_registry(args: argparse.Namespace) -> tuple[list[UrnChange], list[U
     )
 
     new = load_catalog(args.registry)
+    transitive = mode_named(args.mode).transitive
     with open_repository(args.registry) as repository:
-        read = past_catalogs if mode_named(args.mode).transitive else catalogs_at
-        past = list(read(repository, args.against))
-        if not any(isinstance(old, Unread) or old.entries for old in past):
-            print(f"tally: there is no URN at {args.against}: all are new", file=sys.stderr)
-        return compare_history(past, new, args.mode, formats=args.formats, clock=time.process_time)
+        past = (past_catalogs if transitive else catalogs_at)(repository, args.against)
+        changes, unread = compare_history(
+            past, new, args.mode, formats=args.formats, clock=time.process_time
+        )
+    added = sum(one.state == "added" for one in changes)
+    if not transitive and not unread and changes and added == len(changes) == len(new.entries):
+        print(f"tally: there is no URN at {args.against}: all are new", file=sys.stderr)
+    return changes, unread
 
 
 def _culprit(change: UrnChange, args: argparse.Namespace) -> str:

@@ -35,6 +35,7 @@ _SINGLE: Final = (
 )  # fmt: skip
 _STEPS: Final = 10_000
 """What the question may cost whether new documents can have the new names, all together."""
+_MANY: Final = 10_000
 _UNIONS: Final = ("anyOf", "oneOf")
 _JOINED: Final = ("allOf", *_UNIONS)
 """Branches of these speak of the same object."""
@@ -202,7 +203,10 @@ class _Walk:
         )
 
     def pair(self, before: list[Any], after: list[Any]) -> Iterator[tuple[int, Any, Any]]:
-        """Pair branches: the same with the same, then each with the most like it that is left."""
+        """Pair branches: the same with the same, then each with the most like it that is left.
+
+        Where there are very many, what is left is paired in order.
+        """
         left = list(after)
         rest = []
         for spot, one in enumerate(before):
@@ -210,8 +214,11 @@ class _Walk:
                 yield spot, one, left.pop(left.index(one))
             else:
                 rest.append((spot, one))
+        few = len(rest) * len(left) <= _MANY
         for spot, one in rest:
-            if left:
+            if left and not few:
+                yield spot, one, left.pop(0)
+            elif left:
                 best = max(left, key=lambda two: self.likeness(one, two))
                 left.remove(best)
                 yield spot, one, best
