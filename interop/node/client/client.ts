@@ -289,7 +289,6 @@ class Receiver extends Played implements Role {
   private unexpected: unknown[][] = [];
   private echo: Json[] = [];
   private latency: Record<string, number> = {};
-  private early: string[] = [];
   private count = 0;
   private left = 0;
   private first = 0n;
@@ -377,12 +376,9 @@ class Receiver extends Played implements Role {
   }
 
   private measure(latency: bigint): void {
-    if (latency < 0n) {
-      if (this.early.length < 100) this.early.push(String(latency));
-      return;
-    }
-    const drop = BigInt(Math.max(0, latency.toString(2).length - 11));
-    const bucket = String((latency >> drop) << drop);
+    const size = latency < 0n ? -latency : latency;
+    const drop = 1n << BigInt(Math.max(0, size.toString(2).length - 11));
+    const bucket = String(latency / drop * drop);
     this.latency[bucket] = (this.latency[bucket] ?? 0) + 1;
   }
 
@@ -424,7 +420,7 @@ class Receiver extends Played implements Role {
     const streams = [...this.streams.values()].map((one) => ({ ...one, received: runs(one.received), redelivered: runs(one.redelivered), digest: one.digest.text() }));
     const body: Json = {
       role: "receiver", streams, unexpected: this.unexpected, left: this.left, closed: this.closed, error: this.fault,
-      first_ns: this.first ? String(this.first) : "", last_ns: this.last ? String(this.last) : "", latency: this.latency, early: this.early,
+      first_ns: this.first ? String(this.first) : "", last_ns: this.last ? String(this.last) : "", latency: this.latency,
     };
     if (this.p.echo) body.echo = this.echo;
     return { count: this.count, body };
