@@ -118,6 +118,7 @@ class _Shell:
                     return state.members
             if not self._events:
                 self._safely(partial(self._control.process_data_events, _TICK))
+                self._keep_queues_alive()
                 self._events.append(Ticked(monotonic()))
             state, actions = step(state, self._events.popleft())
 
@@ -168,6 +169,15 @@ class _Shell:
     def _on_return(self, _channel: Any, method: Any, _properties: Any, _body: bytes) -> None:
         client = str(method.routing_key).removeprefix(f"{self._plan.key}.")
         self._events.append(Unrouted(monotonic(), client))
+
+    def _keep_queues_alive(self) -> None:
+        """Answer the heartbeats of the connection that has nothing to do for long."""
+        if self._queues is None:
+            return
+        try:
+            self._queues.process_data_events(0)
+        except (pika.exceptions.AMQPError, OSError):
+            self._queues = None  # the next case that needs queues opens it again, or is lost
 
     def _own_channel(self) -> Any:
         if self._queues is None or not self._queues.is_open:
