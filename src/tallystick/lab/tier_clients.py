@@ -32,7 +32,7 @@ from tallystick.lab.payload import first_difference, make_body
 from tallystick.lab.profiles import Kind, Profile
 from tallystick.lab.tiers import DEPARTS, TIERS, summarize_result
 
-__all__ = ["CLIENT_TIERS", "tier_groups"]
+__all__ = ["CLIENT_TIERS", "tier_groups", "tier_trial"]
 
 CLIENT_TIERS: Final = ("pairwise", "3way", "4way", "full")
 _OF_QUEUE: Final = ("bind_out_route", "durable", "message_size")
@@ -42,11 +42,12 @@ _OF_QUEUE: Final = ("bind_out_route", "durable", "message_size")
 def tier_groups(settings: Settings, tier: str, profile: Profile) -> tuple[Group, ...]:
     """Give one group, with an invite of its own, for each parameter set."""
     return tuple(
-        trial_group(settings, _trial(settings, tier, one, profile)) for one in TIERS[tier]()
+        trial_group(settings, tier_trial(settings, tier, one, profile)) for one in TIERS[tier]()
     )
 
 
-def _trial(settings: Settings, tier: str, given: Parameters, profile: Profile) -> Trial:
+def tier_trial(settings: Settings, tier: str, given: Parameters, profile: Profile) -> Trial:
+    """Give what a pair does with one parameter set, and the judge that knows what must be seen."""
     expected = _seen_by_a_client(expected_results(given, profile))
     both = {
         **{name: value for name, value in as_mapping(given).items() if name not in _OF_QUEUE},
