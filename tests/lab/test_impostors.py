@@ -154,7 +154,7 @@ def latencies_hold() -> bool:
         except fault:
             continue
         return False
-    return perf.describe(histogram)["latency_ns"]["p50"] == 0
+    return bool(perf.describe(histogram)["latency_ns"]["p50"] == 0)
 
 
 def names_hold() -> bool:
