@@ -15,7 +15,7 @@ from tallystick.lab.control import Control, Kind
 from tallystick.lab.expected import Observation, expected_results
 from tallystick.lab.instance import Evidence, Finding, Instance
 from tallystick.lab.pairs import trial_group
-from tallystick.lab.payload import make_body
+from tallystick.lab.payload import digest_of, make_body
 from tallystick.lab.profiles import find_profile
 from tallystick.lab.shell import Place
 from tallystick.lab.tier_clients import CLIENT_TIERS, tier_groups, tier_trial
@@ -35,7 +35,9 @@ def instance_of(given: Parameters, profile: Any) -> Instance:
     return instance
 
 
-def told(instance: Instance, seen: Observation, **more: Any) -> Evidence:
+def told(
+    instance: Instance, seen: Observation, sent: tuple[int, ...] = (0, 1), **more: Any
+) -> Evidence:
     """Write the reports of two clients that saw this."""
     size = instance.parts[0].body["message_bytes"]
     echo = [
@@ -47,7 +49,8 @@ def told(instance: Instance, seen: Observation, **more: Any) -> Evidence:
     closed = {"level": level, "code": int(code), "text": ""} if code else None
     fine = {"closed": None, "error": ""}
     returned = [[0, at, one] for at, one in enumerate(seen.returned)]
-    sender = {**fine, "closed": closed, "returned": returned}
+    digests = [digest_of(1, size, sent)]
+    sender = {**fine, "closed": closed, "returned": returned, "digests": digests}
     receiver = {**fine, "echo": echo, **more}
     return Evidence(
         {
@@ -102,6 +105,14 @@ def test_a_race_is_held_to_conservation_and_waits_for_no_more_than_was_not_retur
     one = {"received": (1,), "delivery_modes": (1,), "returned": (313,)}
     assert judged(race, QPID, **one).outcome is Outcome.PASSED
     assert judged(race, QPID, **{**one, "returned": ()}).outcome is Outcome.FAILED
+
+
+def test_a_sender_that_sent_nothing_is_caught_where_nothing_has_to_arrive() -> None:
+    dropped = Parameters(bind_out_route=False)
+    instance, sight = instance_of(dropped, VM), expected_results(dropped, VM).sight
+    assert instance.judge(instance, told(instance, sight)).outcome is Outcome.PASSED
+    found = instance.judge(instance, told(instance, sight, sent=()))
+    assert [one.pointer for one in found.differences] == ["/0/sender/digest"]
 
 
 def test_a_queue_that_must_be_refused_says_how() -> None:

@@ -2,7 +2,8 @@
 
 The parameter sets and the profiles are those of the raw tiers (`lab/tiers.py`); the ends are the
 clients' libraries. What a library cannot express its client declines, with the reason, for the role
-that needs it. The receiver reports each message whole, so bodies, delivery mode and order are seen.
+that needs it. The receiver reports each message whole, so bodies, delivery mode and order are seen;
+the sender's digest says that it sent them all.
 What a library does not show is left to the raw tier: body frames, a second consumer, and whether
 anything can be seen before a commit.
 """
@@ -28,7 +29,7 @@ from tallystick.lab.expected import (
 from tallystick.lab.instance import Evidence, Finding, Group, Instance
 from tallystick.lab.judge import judge_trouble
 from tallystick.lab.pairs import Trial, trial_group
-from tallystick.lab.payload import first_difference, make_body
+from tallystick.lab.payload import digest_of, first_difference, make_body
 from tallystick.lab.profiles import Kind, Profile
 from tallystick.lab.tiers import DEPARTS, TIERS, summarize_result
 
@@ -91,6 +92,10 @@ def _other_trouble(instance: Instance, evidence: Evidence) -> Iterator[Differenc
     for one in judge_trouble(instance, evidence):
         if one.pointer != "/0/sender/closed":
             yield one
+    sender, body = evidence.reports[0].body, instance.parts[0].body
+    digest = digest_of(body["seed"], body["message_bytes"], range(MESSAGES))
+    if sender["closed"] is None and sender["digests"] != [digest]:
+        yield Difference("/0/sender/digest", [digest], sender["digests"])
     total = len(evidence.reports[1].body["echo"])
     if evidence.reports[1].fields["MESSAGE_COUNT"] != total:
         told = evidence.reports[1].fields["MESSAGE_COUNT"]
