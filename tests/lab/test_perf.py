@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tallystick.cli import main
 from tallystick.core.errors import Rejected
 from tallystick.core.journal import Head, Journal, Record, read, write_head, write_record
 from tallystick.core.verdict import Outcome, Verdict
@@ -229,3 +231,21 @@ def test_the_command_that_repeats_a_pair_has_its_load() -> None:
         "tally lab perf --rate=5 --duration=2 --size=9 --broker qpid --clients go,java "
         "--cases Latency/rate=5,duration=2,size=9/go/java"
     )
+
+
+def test_the_command_takes_clients_that_listen_already(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = f"iop.{fresh()}"
+    words = (
+        f"lab perf -b {place.host} -p {place.port} --names a --enlist 60 --set control_key={key}"
+    )
+    with company(place, {"a": Client}, control_key=key):
+        assert (
+            main(
+                [*words.split(), *["--messages", "5", "--rate", "50", "--duration", "1", "--json"]]
+            )
+            == 0
+        )
+    told = json.loads(capsys.readouterr().out)
+    assert told["passed"] == len(told["measured"]) == 2

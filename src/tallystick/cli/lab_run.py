@@ -46,7 +46,7 @@ from tallystick.report.perf import show_perf
 from tallystick.report.table import show_journal, succeeded, summarize
 from tallystick.suites.known import read_known
 
-__all__ = ["add_options", "read_pairs", "register_run", "run_clients"]
+__all__ = ["add_options", "add_place", "attach", "read_pairs", "register_run", "run_clients"]
 
 VM: Final = "vm"
 BROKERS: Final = (VM, "rabbitmq", "qpid")
@@ -70,17 +70,22 @@ def register_run(verbs: Any) -> None:
     add_options(circuit)
     circuit.set_defaults(run=run_clients, groups=_circuit_group)
     attached = verbs.add_parser("attach", help="run the cases on clients that listen already")
-    attached.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
-    attached.add_argument("-p", dest="port", type=int, default=5672, metavar="PORT")
-    attached.add_argument("-v", dest="vhost", default="/", metavar="VHOST")
     attached.add_argument("pairs", nargs="*", metavar="NAME=VALUE", help="parameters (IOP-21)")
-    attached.add_argument("--names", default="", metavar="A,B", help="clients to expect")
     attached.add_argument("--broker", default="broker", metavar="NAME", help="a name for it")
-    attached.add_argument(
+    add_place(attached)
+    _add_options(attached)
+    attached.set_defaults(run=attach, groups=_every_group, tier=None)
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where clients listen already, and which."""
+    parser.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
+    parser.add_argument("-p", dest="port", type=int, default=5672, metavar="PORT")
+    parser.add_argument("-v", dest="vhost", default="/", metavar="VHOST")
+    parser.add_argument("--names", default="", metavar="A,B", help="clients to expect there")
+    parser.add_argument(
         "--enlist", type=float, default=3.0, metavar="S", help="seconds for clients to enlist"
     )
-    _add_options(attached)
-    attached.set_defaults(run=_attach, groups=_every_group, tier=None)
 
 
 def _add_interop(parser: argparse.ArgumentParser) -> None:
@@ -259,7 +264,8 @@ def _with_clients(
         end_clients(started, patience=0.0)
 
 
-def _attach(args: argparse.Namespace) -> int:
+def attach(args: argparse.Namespace) -> int:
+    """Run the groups of a verb on clients that listen already."""
     given = {**read_pairs(args.pairs), **read_pairs(args.set)}
     names = tuple(one for one in args.names.split(",") if one)
     place = Place(args.host, args.port, args.vhost,
