@@ -12,12 +12,15 @@ from tallystick.core.verdict import Outcome
 from tallystick.lab.cases import Settings
 from tallystick.lab.combinations import Parameters
 from tallystick.lab.control import Control, Kind
+from tallystick.lab.coordinator import begin
 from tallystick.lab.expected import Observation, expected_results
 from tallystick.lab.instance import Evidence, Finding, Instance
 from tallystick.lab.pairs import trial_group
 from tallystick.lab.payload import digest_of, make_body
 from tallystick.lab.profiles import find_profile
 from tallystick.lab.shell import Place
+from tallystick.lab.stages import drained, prepared
+from tallystick.lab.state import Action, Judged, Live, Plan, Stage
 from tallystick.lab.tier_clients import CLIENT_TIERS, tier_groups, tier_trial
 from tallystick.lab.vm_server import running_vm
 from tallystick.report.table import repeat_command
@@ -118,6 +121,25 @@ def test_a_sender_that_sent_nothing_is_caught_where_nothing_has_to_arrive() -> N
 def test_a_queue_that_must_be_refused_says_how() -> None:
     assert instance_of(PLAIN, RABBITMQ).refusal == "connection 541"
     assert instance_of(Parameters(durable=True), RABBITMQ).refusal == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal", "outcome"),
+    [
+        (PLAIN, "connection 541 INTERNAL_ERROR", Outcome.PASSED),
+        (PLAIN, "channel 403 ACCESS_REFUSED", Outcome.ERRORED),
+        (Parameters(durable=True), "connection 541 INTERNAL_ERROR", Outcome.ERRORED),
+    ],
+)
+def test_a_refused_queue_is_right_only_where_the_profile_says_so(
+    given: Parameters, refusal: str, outcome: Outcome
+) -> None:
+    state, _ = begin(Plan("r", (), ()), 0.0)
+    state = replace(state, live={0: Live(instance_of(given, RABBITMQ), Stage.PREPARING, 0.0, 9.0)})
+    actions: list[Action] = []
+    drained(prepared(state, 0, refusal, actions), 0, 0, actions)
+    (judgement,) = [one for one in actions if isinstance(one, Judged)]
+    assert judgement.verdict.outcome is outcome
 
 
 def test_a_report_that_breaks_the_protocol_or_lies_in_its_count_is_caught() -> None:
