@@ -79,7 +79,11 @@ lab: setup
 	$(BIN)/tally lab clock udp
 	$(BIN)/tally lab clock broker --broker rabbitmq
 	$(BIN)/tally lab clock broker --broker qpid
-	$(BIN)/tally report build $(LAB)/*.jsonl -o $(LAB)/report.html
+	$(BIN)/tally lab run --broker rabbitmq,qpid --journal $(LAB)/clients.jsonl
+	$(BIN)/tally lab run --tier pairwise --broker rabbitmq,qpid --journal $(LAB)/clients-pairwise.jsonl
+	$(BIN)/tally lab perf --broker rabbitmq,qpid --journal $(LAB)/perf.jsonl
+	$(BIN)/python tools/iop_coverage.py --json >$(LAB)/coverage.json
+	$(BIN)/tally report build $(LAB)/*.jsonl -o $(LAB)/report.html --coverage $(LAB)/coverage.json
 
 soak: setup
 	mkdir -p build

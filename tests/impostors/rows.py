@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.impostors.patches import Patches, find, rewrite
 from tests.impostors.tables import Mutant
 
-__all__ = ["FILES", "read_rows", "row_mutants"]
+__all__ = ["FILES", "impostors_in", "read_rows", "rewriting", "row_mutants"]
 
 FILES = tuple(sorted((Path(__file__).parent / "rows").glob("*.txt")))
 _BREAK = "\u23ce"
@@ -41,10 +41,18 @@ def row_mutants() -> Iterator[Mutant]:
     """Give the impostor of each row of each file."""
     for file in FILES:
         for globs, path, name, old, new in read_rows(file.read_text(encoding="utf-8")):
-            yield Mutant(f"{file.stem}/{name}", globs, _rewriting(path, old, new))
+            yield Mutant(f"{file.stem}/{name}", globs, rewriting(path, old, new))
 
 
-def _rewriting(path: str, old: str, new: str) -> Callable[[Patches], None]:
+def impostors_in(file: Path) -> dict[str, Callable[[Patches], None]]:
+    """Give the impostors of a file of rows without globs, by name: its own test judges them."""
+    rows = read_rows(file.read_text(encoding="utf-8"))
+    return {name: rewriting(path, old, new) for _, path, name, old, new in rows}
+
+
+def rewriting(path: str, old: str, new: str) -> Callable[[Patches], None]:
+    """Give what puts the impostor of one row in place."""
+
     def apply(patches: Patches) -> None:
         module, name = find(path)
         patches.function(path, rewrite(getattr(module, name), old, new))

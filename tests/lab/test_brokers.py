@@ -15,12 +15,14 @@ import pytest
 from tallystick.brokers.servers import down, up
 from tallystick.core.journal import read
 from tallystick.core.verdict import Outcome
-from tallystick.lab.cases import Settings, pair_groups
+from tallystick.lab import shell
+from tallystick.lab.cases import Settings, circuit_group, pair_groups
 from tallystick.lab.clients import Client as Program
 from tallystick.lab.clients import end_clients, start_client
 from tallystick.lab.session import About, run_lab
 from tallystick.lab.shell import Place
 from tallystick.lab.state import Judged, Limits, Plan
+from tallystick.lab.topology import Requested
 from tallystick.lab.vm_server import running_vm
 from tests.lab.company import INTEROP, PATIENCE, Guest, client, company, fresh, place_of, run
 
@@ -99,6 +101,27 @@ def test_a_broker_killed_in_mid_run_ends_it_with_a_verdict_for_every_case(
         book = run(place, names, cases=["TC[12]*"])
     assert {one.outcome for one in book.verdicts} == {Outcome.PASSED}
     assert [name for name in queues_of(again.admin) if name.startswith(f"iop.{settings.run}")] == []
+
+
+def test_a_connection_that_has_nothing_to_do_for_long_is_kept(
+    broker_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker drops a connection that misses its heartbeats: that is not the broker's end."""
+    monkeypatch.setattr(shell, "_HEARTBEAT", 2)
+    place, key, settings = (
+        place_of(broker_url("rabbitmq")),
+        f"iop.{fresh()}",
+        Settings(fresh(), "b"),
+    )
+    alone, body = Requested(single_role=False), {"num_messages": 1, "outgoing_rate": 100}
+    groups = [
+        circuit_group(settings, "queue", alone, body),
+        circuit_group(settings, "topic", alone, {**body, "pattern": "pubsub"}, duration=8.0),
+        circuit_group(settings, "queue again", alone, body),
+    ]
+    with company(place, {"one": Client}, control_key=key):
+        book = run(place, ["one"], groups=groups, key=key)
+    assert [one.outcome for one in book.verdicts] == [Outcome.PASSED] * 3, book.verdicts
 
 
 def test_a_virtual_host_is_the_default_one_unless_another_is_named(

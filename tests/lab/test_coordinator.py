@@ -14,12 +14,14 @@ from tallystick.lab.cases import Settings, circuit_group, pair_groups
 from tallystick.lab.control import Control, Kind
 from tallystick.lab.coordinator import UNKNOWN_TEST, begin, step
 from tallystick.lab.payload import digest_of, write_runs
+from tallystick.lab.perf import Load, perf_groups
 from tallystick.lab.state import (
     Action,
     Drain,
     Drained,
     Ended,
     Event,
+    Garbled,
     Heard,
     Judged,
     Limits,
@@ -48,7 +50,8 @@ def make_plan(names: tuple[str, ...] = NAMES, **more: Any) -> Plan:
     batches = circuit_group(
         settings_, "batches", Requested(num_consumers=2, single_role=False), body, batches=2
     )
-    return Plan("r", (*groups, batches), names, LIMITS, **more)
+    timed, _ = perf_groups(settings_, Load(messages=2, size=3))
+    return Plan("r", (*groups, batches, timed), names, LIMITS, **more)
 
 
 def expected_names(plan: Plan, names: tuple[str, ...]) -> list[str]:
@@ -75,6 +78,8 @@ class Honest:
                 return self.say(Kind.ACCEPT_ROLE, asked, CORRELATION_ID=asked.assignment)
             case Kind.START | Kind.STATUS_REQUEST if asked.assignment in self.roles:
                 return self.report(asked)
+            case Kind.CLOCK_SYNCH:
+                return self.say(Kind.CLOCK_SYNCH, asked, T1=0, T2=0, T3=0)
         return None
 
     def say(self, kind: Kind, asked: Control, **fields: Any) -> Control:
@@ -89,7 +94,7 @@ class Honest:
             if asked.kind is Kind.STATUS_REQUEST:
                 batches = body.get("num_messages", 0) * (2 if "circuit" in body else 1)
             numbers = list(range(batches))
-            digest = digest_of(body["seed"], body["message_bytes"], numbers)
+            digest = digest_of(body.get("seed", 1), body["message_bytes"], numbers)
             content: dict[str, Any] = {"sent": [write_runs(numbers)], "digests": [digest]}
             return self.tell(asked, len(numbers), {**content, "returned": [], **done})
         wait = asked.fields.get("WAIT_COUNT", 0)
@@ -159,20 +164,29 @@ class AnyHistory(RuleBasedStateMachine):
                 self.happen(Heard(self.now, reply))
 
     @rule(
-        kind=st.sampled_from([Kind.REPORT, Kind.ACCEPT_ROLE, Kind.DECLINE, Kind.ENLIST]),
+        kind=st.sampled_from(
+            [Kind.REPORT, Kind.ACCEPT_ROLE, Kind.DECLINE, Kind.ENLIST, Kind.CLOCK_SYNCH]
+        ),
         name=st.sampled_from(["a", "b", "nobody"]),
-        place=st.sampled_from(["r/case/0/0", "r/case/1/1", "r/invite/0", "", "r/case/x/y"]),
+        place=st.sampled_from(
+            ["r/case/0/0", "r/case/1/1", "r/invite/0", "", "r/case/x/y", "r/clock/9", "r/clock/x"]
+        ),
         count=st.integers(0, 5),
     )
     def someone_talks_nonsense(self, kind: Kind, name: str, place: str, count: int) -> None:
         fields = {"CLIENT_NAME": name, "CLIENT_INSTANCE": f"instance of {name}", "REASON": "",
-                  "MESSAGE_COUNT": count, "CLIENT_PRIVATE_CONTROL_KEY": "wrong"}  # fmt: skip
+                  "MESSAGE_COUNT": count, "CLIENT_PRIVATE_CONTROL_KEY": "wrong",
+                  "T1": 9, "T2": count, "T3": 1}  # fmt: skip
         self.happen(Heard(self.now, Control(kind, fields, {"streams": 3}, place)))
 
     @rule()
     def the_broker_is_done(self) -> None:
         if self.broker:
             self.happen(self.broker.pop(0))
+
+    @rule()
+    def something_comes_that_is_no_message(self) -> None:
+        self.happen(Garbled(self.now, "no JSON"))
 
     @rule(number=st.integers(0, 3))
     def the_broker_refuses(self, number: int) -> None:
@@ -340,3 +354,16 @@ def test_a_wrong_private_key_is_an_error() -> None:
     fields = {"CLIENT_NAME": "a", "CLIENT_INSTANCE": "1", "CLIENT_PRIVATE_CONTROL_KEY": "mine"}
     state, _ = step(state, Heard(0.0, Control(Kind.ENLIST, fields, {}, "r/enlist")))
     assert "iop.control.a" in state.members["a"].trouble
+
+
+def test_what_is_no_control_message_is_told_and_counted() -> None:
+    state, _ = begin(make_plan(("a",)), 0.0)
+    notes = []
+    for number in range(30):
+        state, actions = step(state, Garbled(0.0, f"fault {number}"))
+        notes += [one.text for one in actions if isinstance(one, Note)]
+    assert len(notes) == 20
+    assert "fault 0" in notes[0]
+    _, actions = step(state, Lost(1.0, "killed"))
+    (total,) = [one.text for one in actions if isinstance(one, Note)]
+    assert total.startswith("30 messages")

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from tallystick.core.verdict import Outcome, Verdict
+from tallystick.lab.cases import Settings
+from tallystick.lab.perf import Load, perf_groups
 from tallystick.lab.shell import Place
 from tallystick.lab.state import Limits
 from tallystick.lab.vm_server import running_vm
-from tests.lab.company import PATIENCE, Book, client, company, receiver, run, sender
+from tests.lab.company import PATIENCE, Book, client, company, fresh, receiver, run, sender
 
 Client: Any = client.Client
 Sender: Any = sender.Sender
@@ -261,3 +263,35 @@ def test_a_report_still_comes_when_the_broker_closes_a_test_connection(place: Pl
     assert "closed" in found.reason
     assert found.differences[0].found["code"] == 404
     assert judged(book, "bad/good").outcome is Outcome.PASSED
+
+
+class Babbles(Client):  # type: ignore[misc]
+    def reply(self, request: Any, kind: str, fields: Any, body: Any = None) -> None:
+        super().reply(request, "NONSENSE", {})
+        super().reply(request, kind, fields, body)
+
+
+def test_what_breaks_the_protocol_is_noted_with_who_sent_it_and_counted(place: Place) -> None:
+    with company(place, {"good": Client, "bad": Babbles}):
+        book = run(place, ["good", "bad"], cases=["TC1*"])
+    assert {one.outcome for one in book.verdicts} == {Outcome.PASSED}
+    assert "'bad' sent it: a client sent CONTROL_TYPE 'NONSENSE'" in book.notes[0]
+    assert book.notes[-1].endswith("messages to the coordinator were dropped")
+    assert int(book.notes[-1].split()[0]) >= len(book.notes) - 1
+
+
+class StampsTheFuture(Sender):  # type: ignore[misc]
+    def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
+        properties.headers["SENT_NS"] += 3600 * 10**9
+        super().publish(publisher, sequence, properties, body)
+
+
+def test_a_message_that_came_before_it_was_sent_is_no_latency_of_zero(place: Place) -> None:
+    groups = perf_groups(Settings(fresh(), "b"), Load(messages=3, size=1))[:1]
+    with company(place, {"good": Client, "bad": with_roles(StampsTheFuture)}):
+        book = run(place, ["good", "bad"], groups=groups)
+    (found,), (other,) = book.named("/bad/good"), book.named("/good/bad")
+    assert found.outcome is Outcome.FAILED
+    assert "synchronisation failure" in found.reason
+    assert not found.measured
+    assert other.outcome is Outcome.PASSED

@@ -1,21 +1,37 @@
-"""Every language to every other one: the five test cases and the envelope, on a real broker.
+"""Every language to every other one on a real broker: test cases, envelopes, a tier, latencies.
 
-All clients must be here: one whose toolchain is missing fails this test (IOP-22, 44 to 60).
+All clients must be here: one whose toolchain is missing fails these tests (IOP-22, 44 to 60). They
+are started once and stay for all the runs of this file.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-INTEROP = Path(__file__).parents[2] / "interop"
+from tallystick.core.verdict import Outcome, Verdict
+from tallystick.lab.cases import Settings, pair_groups
+from tallystick.lab.clients import Started, end_clients, find_clients, start_client
+from tallystick.lab.content import envelope_group
+from tallystick.lab.instance import Group
+from tallystick.lab.perf import Load, perf_groups
+from tallystick.lab.profiles import find_profile
+from tallystick.lab.raw import read_address
+from tallystick.lab.session import choose
+from tallystick.lab.shell import conduct
+from tallystick.lab.state import Action, Judged, Limits, Plan, State
+from tallystick.lab.tier_clients import tier_groups
+from tallystick.lab.tiers_broker import ask_version
+from tests.lab.company import INTEROP, fresh, place_of
+
 LANGUAGES = ("go", "java", "node", "python", "rust")
-TALLY = str(Path(sys.executable).parent / "tally")
+PAIRS = tuple((one, other) for one in LANGUAGES for other in LANGUAGES)
+PATIENCE = 120.0
+FEW = {"P2P_NUM_MESSAGES": 10, "PUBSUB_NUM_MESSAGES": 4, "PUBSUB_NUM_RECEIVERS": 2}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -33,20 +49,90 @@ def test_a_client_needs_no_environment_but_a_path_and_a_home(language: str) -> N
         assert "refused" in done.stderr.lower(), done.stderr
 
 
-def test_every_language_understands_every_other(tmp_path: Path) -> None:
-    journal = tmp_path / "lab.jsonl"
-    command = [
-        TALLY, "lab", "run", "--broker", "rabbitmq", "--clients", ",".join(LANGUAGES),
-        "--cases", "TC*", "--cases", "Envelope", "--timeout", "120", "--json",
-        "--journal", str(journal),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
-    assert done.returncode == 0, done.stderr + done.stdout
-    lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
-    passed = {line["case"] for line in lines if line.get("outcome") == "passed"}
-    pairs = [(one, other) for one in LANGUAGES for other in LANGUAGES]
+class Lab:
+    """Clients of all languages that listen on one broker, under a control key of their own."""
+
+    def __init__(self, url: str) -> None:
+        self.place, self.key = place_of(url), f"iop.{fresh()}"
+        self.version = asyncio.run(ask_version(read_address(url)))
+        found = find_clients(INTEROP)
+        given = {"control_key": self.key, "control_timeout": "1200"}
+        self.started: list[Started] = []
+        for name in LANGUAGES:
+            self.started.append(start_client(found[name], self.place, given))
+
+    def run(
+        self, groups: Sequence[Group], *cases: str, parallel: int = 6, last: bool = False
+    ) -> dict[str, Verdict]:
+        """Run cases; give the verdicts by name, without the broker."""
+        verdicts: dict[str, Verdict] = {}
+
+        def take(_state: State, action: Action) -> None:
+            if isinstance(action, Judged):
+                verdicts[action.verdict.case.partition("/")[2]] = action.verdict
+
+        chosen, _ = choose(groups, cases, LANGUAGES)
+        limits = Limits(PATIENCE, PATIENCE, PATIENCE)
+        plan = Plan(fresh(), chosen, LANGUAGES, limits, parallel, key=self.key, terminate=last)
+        conduct(plan, self.place, take)
+        return verdicts
+
+
+@pytest.fixture(scope="module")
+def lab(broker_url: Callable[[str], str]) -> Iterator[Lab]:
+    lab = Lab(broker_url("rabbitmq"))
+    try:
+        yield lab
+        lab.run(pair_groups(Settings(fresh(), "b"))[:1], last=True)
+        assert end_clients(lab.started, PATIENCE) == (), "each client ends when it is told to"
+    finally:
+        end_clients(lab.started, patience=0.0)
+
+
+def not_passed(verdicts: dict[str, Verdict]) -> list[Verdict]:
+    return [one for one in verdicts.values() if one.outcome is not Outcome.PASSED]
+
+
+def test_every_language_understands_every_other(lab: Lab) -> None:
+    """IOP-22, IOP-44 to IOP-60: test cases 1 to 5 in all sizes, and envelopes, of all pairs.
+
+    With fewer messages than Appendix D has; `make lab` sends them all.
+    """
+    settings = Settings(fresh(), "b", given=FEW)
+    found = lab.run((*pair_groups(settings), envelope_group(settings)))
+    assert not_passed(found) == []
     for test in ("TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "Envelope"):
-        assert {f"rabbitmq/{test}/{one}/{other}" for one, other in pairs} <= passed
+        assert {f"{test}/{one}/{other}" for one, other in PAIRS} <= set(found)
     for test in ("TC4_P2PMessageSize", "TC5_PubSubMessageSize"):
-        sized = {case for case in passed if case.startswith(f"rabbitmq/{test}/")}
-        assert len(sized) == 10 * len(pairs)
+        assert sum(name.startswith(f"{test}/") for name in found) == 10 * len(PAIRS)
+
+
+def test_a_sample_of_the_pairwise_tier_is_as_the_profile_says_or_declined(lab: Lab) -> None:
+    profile = find_profile("rabbitmq", lab.version)
+    found = lab.run(tier_groups(Settings(fresh(), "b"), "pairwise", profile)[::3])
+    assert len(found) == 6 * len(PAIRS)
+    told = {one.outcome for one in found.values()}
+    assert told == {Outcome.PASSED, Outcome.UNSUPPORTED}, not_passed(found)
+    declined = [one for one in found.values() if one.outcome is Outcome.UNSUPPORTED]
+    assert all("declined to be" in one.reason for one in declined)
+    passed = {tuple(name.split("/")[-2:]) for name in found if found[name] not in declined}
+    assert passed == set(PAIRS), "every pair passed something"
+
+
+def test_latency_and_throughput_are_measured_between_all_languages(lab: Lab) -> None:
+    load = Load(messages=50, rate=100, duration=1, size=64)
+    found = lab.run(perf_groups(Settings(fresh(), "b"), load), "Latency/*")
+    assert not_passed(found) == []
+    assert len(found) == len(PAIRS)
+    for name, verdict in found.items():
+        sender, receiver = name.split("/")[-2:]
+        assert (verdict.measured["error_ns"] == 0) == (sender == receiver)
+        assert 0 < verdict.measured["sent_per_second"] < 1.2 * load.rate
+
+
+def test_a_receiver_takes_no_more_than_its_inbound_rate(lab: Lab) -> None:
+    load = Load(messages=10, size=1, given={"inbound_rate": 50})
+    found = lab.run(perf_groups(Settings(fresh(), "b"), load), "Throughput/*/go/*")
+    assert not_passed(found) == []
+    for name, verdict in found.items():
+        assert 0 < verdict.measured["received_per_second"] < 1.2 * 50, name

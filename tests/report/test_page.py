@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ PAIRS = [
     for sender in ("java", "go")
     for receiver in ("java", "go")
 ]
+TIMES = {"p50": 1_000, "p90": 20_000, "p99": 300_000, "p99.9": 4_000_000, "max": 50_000_000}
+RATES = {"sent_per_second": 200.0, "received_per_second": 199.5}
+FIGURES = {**RATES, "latency_ns": TIMES, "error_ns": 300_000, "histogram": "HIST"}
+PAIRS[0] = Record(replace(PAIRS[0].verdict, measured=FIGURES))
 PAIRS[1] = record("qpid/TC2_BasicP2P/java/go", Outcome.FAILED, "2 lost", LOST)
 TIERS = [
     record(f"tier/full/rabbitmq/auto/one_body/{number}", Outcome.PASSED, "delivered")
@@ -174,6 +179,13 @@ def test_tiers_sections_changes_coverage_and_versions_are_tables(seen: dict[str,
     assert "new (2)" in seen["changes"]
     assert "10.1.0" in seen["runs"]
     assert "a note" in seen["runs"]
+
+
+def test_latencies_are_a_picture_and_a_table_with_their_error(seen: dict[str, Any]) -> None:
+    assert seen["pictures"] == 1
+    figures = ["java", "→", "java", "200", "200", "1.0", "20", "300", "4000", "50000", "300"]
+    assert seen["perf"].splitlines()[-1].split() == figures
+    assert "HIST" not in build_page([journal(*PAIRS)])
 
 
 def test_long_lists_are_shown_in_parts(seen: dict[str, Any]) -> None:

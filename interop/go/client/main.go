@@ -48,13 +48,13 @@ type report struct {
 }
 
 type client struct {
-	name, instance, url string
-	given               map[string]json.RawMessage
-	control             *amqp.Channel
-	lock                sync.Mutex
-	roles               map[string]role
-	assigned            int
-	heard               time.Time
+	name, key, instance, url string
+	given                    map[string]json.RawMessage
+	control                  *amqp.Channel
+	lock                     sync.Mutex
+	roles                    map[string]role
+	assigned                 int
+	heard                    time.Time
 }
 
 func main() {
@@ -120,7 +120,7 @@ func converse(options map[string]string) error {
 	}
 	uri.Port = port
 	c := &client{
-		name: options["client_name"], instance: randomID(), url: uri.String(),
+		name: options["client_name"], key: options["control_key"] + "." + options["client_name"], instance: randomID(), url: uri.String(),
 		given: parametersGiven(options), roles: map[string]role{},
 	}
 	connection, err := c.open()
@@ -135,7 +135,7 @@ func converse(options map[string]string) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{options["control_key"], "iop.control." + c.name} {
+	for _, key := range []string{options["control_key"], c.key} {
 		if err := c.control.QueueBind(queue.Name, key, "amq.topic", false, nil); err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (c *client) handle(message amqp.Delivery, arrived time.Time) (terminate boo
 }
 
 func (c *client) answerInvite(message amqp.Delivery) {
-	headers := amqp.Table{"CONTROL_TYPE": "ENLIST", "CLIENT_PRIVATE_CONTROL_KEY": "iop.control." + c.name}
+	headers := amqp.Table{"CONTROL_TYPE": "ENLIST", "CLIENT_PRIVATE_CONTROL_KEY": c.key}
 	var body any
 	test, named := message.Headers["TEST_NAME"].(string)
 	switch {

@@ -28,7 +28,6 @@ type receiver struct {
 	echo        []any
 	first, last time.Time
 	latency     map[string]int
-	early       []string
 	left        int
 	closed      *closing
 	fault       string
@@ -62,7 +61,7 @@ type consumer struct {
 }
 
 func (c *client) newReceiver(p *parameters) (role, *report) {
-	r := &receiver{client: c, p: p, known: map[streamKey]*stream{}, latency: map[string]int{}, early: []string{}}
+	r := &receiver{client: c, p: p, known: map[streamKey]*stream{}, latency: map[string]int{}}
 	r.changed = sync.NewCond(&r.lock)
 	var err error
 	if r.shift, err = strconv.ParseInt(p.ClockShift, 10, 64); err != nil {
@@ -235,16 +234,8 @@ func (s *stream) add(p *parameters, sequence int, message amqp.Delivery) {
 }
 
 func (r *receiver) measure(latency int64) {
-	if latency < 0 {
-		if len(r.early) < 100 {
-			r.early = append(r.early, strconv.FormatInt(latency, 10))
-		}
-		return
-	}
-	if drop := bits.Len64(uint64(latency)) - 11; drop > 0 {
-		latency = latency >> drop << drop
-	}
-	r.latency[strconv.FormatInt(latency, 10)]++
+	drop := int64(1) << max(0, bits.Len64(uint64(max(latency, -latency)))-11)
+	r.latency[strconv.FormatInt(latency/drop*drop, 10)]++
 }
 
 func (r *receiver) over() bool {
@@ -337,7 +328,7 @@ func (r *receiver) report() report {
 	out := map[string]any{
 		"role": "receiver", "streams": streams, "unexpected": append([][]any{}, r.unexpected...),
 		"left": r.left, "closed": r.closed, "error": r.fault, "first_ns": nanoseconds(r.first),
-		"last_ns": nanoseconds(r.last), "latency": r.latency, "early": r.early,
+		"last_ns": nanoseconds(r.last), "latency": r.latency,
 	}
 	if r.p.Echo {
 		out["echo"] = append([]any{}, r.echo...)

@@ -138,7 +138,7 @@ public final class Main {
     });
     control = connection.createChannel();
     String queue = control.queueDeclare("", false, true, true, null).getQueue();
-    for (String key : List.of(options.get("control_key"), "iop.control." + name)) control.queueBind(queue, "amq.topic", key);
+    for (String key : List.of(options.get("control_key"), privateKey())) control.queueBind(queue, "amq.topic", key);
     control.basicConsume(queue, true, new DefaultConsumer(control) {
       @Override
       public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
@@ -197,10 +197,14 @@ public final class Main {
     }
   }
 
+  private String privateKey() {
+    return options.get("control_key") + "." + name;
+  }
+
   private void answerInvite(AMQP.BasicProperties request, Map<String, Object> headers) {
     Map<String, Object> answer = new HashMap<>();
     answer.put("CONTROL_TYPE", "ENLIST");
-    answer.put("CLIENT_PRIVATE_CONTROL_KEY", "iop.control." + name);
+    answer.put("CLIENT_PRIVATE_CONTROL_KEY", privateKey());
     String test = Message.text(headers.get("TEST_NAME"));
     JsonObject body = null;
     if (test == null) {

@@ -28,7 +28,6 @@ final class Receiver extends Played {
   private final Map<Key, Stream> streams = new LinkedHashMap<>();
   private final JsonArray unexpected = new JsonArray();
   private final JsonArray echo = new JsonArray();
-  private final JsonArray early = new JsonArray();
   private final Map<String, Integer> latency = new TreeMap<>();
   private int count;
   private int left;
@@ -190,12 +189,8 @@ final class Receiver extends Played {
   }
 
   private void measure(long nanoseconds) {
-    if (nanoseconds < 0) {
-      if (early.size() < 100) early.add(String.valueOf(nanoseconds));
-      return;
-    }
-    int drop = Math.max(0, 64 - Long.numberOfLeadingZeros(nanoseconds) - 11);
-    latency.merge(String.valueOf(nanoseconds >> drop << drop), 1, Integer::sum);
+    long drop = 1L << Math.max(0, 64 - Long.numberOfLeadingZeros(Math.abs(nanoseconds)) - 11);
+    latency.merge(String.valueOf(nanoseconds / drop * drop), 1, Integer::sum);
   }
 
   @Override
@@ -254,7 +249,6 @@ final class Receiver extends Played {
     out.addProperty("first_ns", first == 0 ? "" : String.valueOf(first));
     out.addProperty("last_ns", last == 0 ? "" : String.valueOf(last));
     out.add("latency", Message.GSON.toJsonTree(latency));
-    out.add("early", early.deepCopy());
     if (echoes) out.add("echo", echo.deepCopy());
     return new Main.Report(count, null, out);
   }

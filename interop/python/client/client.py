@@ -188,7 +188,7 @@ class Client:
             value = parameters.get(name)
             reason = CANNOT.get(f"{name}={value}") or (value is True and CANNOT.get(name))
             if reason:
-                return str(reason)
+                return f"{name}: {reason}"
         for table in parameters.get("tables", []) if role == "SENDER" else []:
             for one in sorted(tags_in(["F", table]) - set(TAGS)):
                 return f"pika cannot write a header value of type {one}"

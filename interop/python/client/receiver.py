@@ -32,7 +32,6 @@ class Receiver(Role):
         self.received = self.put_back = self.left = self.pending = 0
         self.first = self.last = 0
         self.latency: dict[int, int] = {}
-        self.early: list[str] = []
         self.news = asyncio.Event()
         self.idle = asyncio.Event()
         self.idle.set()
@@ -149,12 +148,9 @@ class Receiver(Role):
             self.measure(self.last - headers["SENT_NS"] + int(self.get("clock_shift_ns", "0")))
 
     def measure(self, latency: int) -> None:
-        """Put a latency into its bucket."""
-        if latency < 0:
-            self.early.append(str(latency))
-            return
+        """Put a latency into its bucket; below zero it is that of its size."""
         spare = max(0, latency.bit_length() - 11)
-        bucket = latency >> spare << spare
+        bucket = (abs(latency) >> spare << spare) * (-1 if latency < 0 else 1)
         self.latency[bucket] = self.latency.get(bucket, 0) + 1
 
     async def status(self, fields: Mapping[str, Any]) -> None:
@@ -210,7 +206,7 @@ class Receiver(Role):
             "role": "receiver", "streams": streams, "unexpected": self.unexpected,
             "left": self.left, "first_ns": str(self.first or ""), "last_ns": str(self.last or ""),
             "latency": {str(bucket): count for bucket, count in self.latency.items()},
-            "early": self.early[:100], **whole, **self.trouble(),
+            **whole, **self.trouble(),
         }  # fmt: skip
 
 

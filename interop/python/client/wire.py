@@ -60,6 +60,9 @@ class Link:
             self._gone.set_result(None)
 
     def _note(self, level: str, error: BaseException) -> None:
+        """Keep how it was closed; a connection's close comes to its channels first."""
+        if isinstance(error, pika.exceptions.ConnectionClosed):
+            level = "connection"
         if not self.closed.done():
             self.closed.set_result(Closed(level, error))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tallystick.cli.lab_perf import register_perf
 from tallystick.cli.lab_run import register_run
 from tallystick.cli.lab_tiers import register_tiers
 
@@ -14,4 +15,5 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
     register_run(verbs)
+    register_perf(verbs)
     register_tiers(verbs)

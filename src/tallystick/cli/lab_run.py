@@ -35,15 +35,19 @@ from tallystick.lab.clients import (
     start_client,
 )  # fmt: skip
 from tallystick.lab.content import envelope_group, field_groups
+from tallystick.lab.instance import Group
+from tallystick.lab.profiles import find_profile
 from tallystick.lab.session import About, choose, run_lab
 from tallystick.lab.shell import Place
 from tallystick.lab.state import Limits, Plan
+from tallystick.lab.tier_clients import CLIENT_TIERS, tier_groups
 from tallystick.report.junit import junit
 from tallystick.report.matrix import show_matrix
+from tallystick.report.perf import show_perf
 from tallystick.report.table import show_journal, succeeded, summarize
 from tallystick.suites.known import read_known
 
-__all__ = ["register_run"]
+__all__ = ["add_options", "add_place", "attach", "read_pairs", "register_run", "run_clients"]
 
 VM: Final = "vm"
 BROKERS: Final = (VM, "rabbitmq", "qpid")
@@ -68,30 +72,43 @@ def register_run(verbs: Any) -> None:
     circuit = verbs.add_parser("circuit", help="the same for one test of circuits in parallel")
     circuit.add_argument("parameters", nargs="*", metavar="NAME=VALUE",
                          help="num_circuits=2 num_consumers=4 batches=3 ...")  # fmt: skip
-    for one in (runner, circuit):
-        one.add_argument(
-            "--broker", default=VM, metavar="NAME[,NAME]", help=f"of {', '.join(BROKERS)}"
-        )
-        one.add_argument("--clients", metavar="A,B", help="languages (default: all that can run)")
-        _add_interop(one)
-        _add_options(one)
-        one.set_defaults(run=_run)
+    runner.add_argument("--tier", choices=CLIENT_TIERS,
+                        help="of the thorough procedure, instead of the test cases")  # fmt: skip
+    add_options(runner)
+    runner.set_defaults(run=run_clients, groups=_every_group)
+    add_options(circuit)
+    circuit.set_defaults(run=run_clients, groups=_circuit_group)
     attached = verbs.add_parser("attach", help="run the cases on clients that listen already")
-    attached.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
-    attached.add_argument("-p", dest="port", type=int, default=5672, metavar="PORT")
-    attached.add_argument("-v", dest="vhost", default="/", metavar="VHOST")
     attached.add_argument("pairs", nargs="*", metavar="NAME=VALUE", help="parameters (IOP-21)")
-    attached.add_argument("--names", default="", metavar="A,B", help="clients to expect")
     attached.add_argument("--broker", default="broker", metavar="NAME", help="a name for it")
-    attached.add_argument(
+    add_place(attached)
+    _add_options(attached)
+    attached.set_defaults(run=attach, groups=_every_group, tier=None)
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where clients listen already, and which."""
+    parser.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
+    parser.add_argument("-p", dest="port", type=int, default=5672, metavar="PORT")
+    parser.add_argument("-v", dest="vhost", default="/", metavar="VHOST")
+    parser.add_argument("--names", default="", metavar="A,B", help="clients to expect there")
+    parser.add_argument(
         "--enlist", type=float, default=3.0, metavar="S", help="seconds for clients to enlist"
     )
-    _add_options(attached)
-    attached.set_defaults(run=_attach)
 
 
 def _add_interop(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--interop", type=Path, metavar="DIR", help="the folder with the clients")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a verb that starts brokers and clients itself."""
+    parser.add_argument(
+        "--broker", default=VM, metavar="NAME[,NAME]", help=f"of {', '.join(BROKERS)}"
+    )
+    parser.add_argument("--clients", metavar="A,B", help="languages (default: all that can run)")
+    _add_interop(parser)
+    _add_options(parser)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -112,6 +129,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parallel", type=int, default=4, metavar="N", help="cases at a time")
     parser.add_argument("--timeout", type=float, default=30.0, metavar="S",
                         help="seconds for any answer of a client")  # fmt: skip
+    parser.set_defaults(settle=Limits().settle)
 
 
 def _clients(args: argparse.Namespace) -> int:
@@ -126,14 +144,16 @@ def _clients(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(given: Sequence[str]) -> dict[str, str]:
+def read_pairs(given: Sequence[str]) -> dict[str, str]:
+    """Read `name=value` words."""
     for one in given:
         if "=" not in one:
             raise UsageError(f"{one!r} is not name=value", code="parameter")
     return dict(one.split("=", 1) for one in given)
 
 
-def _run(args: argparse.Namespace) -> int:
+def run_clients(args: argparse.Namespace) -> int:
+    """Run the groups of a verb, on each broker, between clients started for it."""
     found = find_clients(find_interop(args.interop))
     names = _chosen(args.clients, found)
     brokers = [one for one in args.broker.split(",") if one]
@@ -145,7 +165,7 @@ def _run(args: argparse.Namespace) -> int:
     def journals(book: Book) -> Iterator[Journal]:
         for broker in brokers:
             with _broker(broker) as (place, version):
-                plan, size = _plan(args, broker, names, _pairs(args.set))
+                plan, size = _plan(args, broker, version, names, read_pairs(args.set))
                 yield _with_clients(
                     args, [found[name] for name in names], plan, size, place, broker, version, book
                 )
@@ -185,19 +205,29 @@ def _broker(name: str) -> Iterator[tuple[Place, str]]:
         yield Place(url.hostname or "", url.port or 5672, vhost), server.version
 
 
+def _every_group(args: argparse.Namespace, settings: Settings, version: str) -> tuple[Group, ...]:
+    if args.tier:
+        return tier_groups(settings, args.tier, find_profile(settings.broker, version))
+    return (*pair_groups(settings), envelope_group(settings), *field_groups(settings))
+
+
+def _circuit_group(
+    args: argparse.Namespace, settings: Settings, _version: str
+) -> tuple[Group, ...]:
+    return (read_circuit(settings, read_pairs(args.parameters)),)
+
+
 def _plan(
-    args: argparse.Namespace, broker: str, names: tuple[str, ...], given: Mapping[str, str],
-    enlist: float | None = None,
+    args: argparse.Namespace, broker: str, version: str, names: tuple[str, ...],
+    given: Mapping[str, str], enlist: float | None = None,
 ) -> tuple[Plan, int]:  # fmt: skip
     run = uuid.uuid4().hex[:12]
     settings = Settings(run, broker, args.seed, given)
-    every = (*pair_groups(settings), envelope_group(settings), *field_groups(settings))
-    if getattr(args, "parameters", None) is not None:
-        every = (read_circuit(settings, _pairs(args.parameters)),)
+    every = args.groups(args, settings, version)
     groups, size = choose(every, args.cases, names or ("any",))
     if not groups:
         raise UsageError("there are no cases", code="no_cases", hint="nothing run proves nothing")
-    limits = Limits(answer=args.timeout, enlist=enlist or args.timeout)
+    limits = Limits(enlist or args.timeout, args.timeout, args.settle)
     plan = Plan(run, groups, names, limits, args.parallel, _OUTCOMES[args.opt_out],
                 key=given.get("control_key", "iop.control"))  # fmt: skip
     return plan, size
@@ -235,7 +265,7 @@ def _with_clients(
         return [f"{name} did not end and was killed" for name in killed]
 
     try:
-        started += [start_client(client, place, _pairs(args.set)) for client in clients]
+        started += [start_client(client, place, read_pairs(args.set)) for client in clients]
         with Progress(size, broker) as bar:
             return run_lab(
                 plan, place, _about(broker, version, args), write=book.write,
@@ -246,14 +276,15 @@ def _with_clients(
         end_clients(started, patience=0.0)
 
 
-def _attach(args: argparse.Namespace) -> int:
-    given = {**_pairs(args.pairs), **_pairs(args.set)}
+def attach(args: argparse.Namespace) -> int:
+    """Run the groups of a verb on clients that listen already."""
+    given = {**read_pairs(args.pairs), **read_pairs(args.set)}
     names = tuple(one for one in args.names.split(",") if one)
     place = Place(args.host, args.port, args.vhost,
                   given.get("username", "guest"), given.get("password", "guest"))  # fmt: skip
 
     def journals(book: Book) -> Iterator[Journal]:
-        plan, size = _plan(args, args.broker, names, given, args.enlist)
+        plan, size = _plan(args, args.broker, "", names, given, args.enlist)
         with Progress(size, args.broker) as bar:
             about = _about(args.broker, "", args)
             known = _known(args, args.broker)
@@ -281,7 +312,8 @@ def _conclude(
     if args.json:
         print(json.dumps(summarize(done), indent=1))
     else:
-        parts = [part for one in done for part in (show_matrix(one), show_journal(one)) if part]
+        shows = (show_matrix, show_perf, show_journal)
+        parts = [part for one in done for part in (show(one) for show in shows) if part]
         print("\n".join(parts), end="")
     empty = not any(journal.records for journal in done)
     return 0 if all(map(succeeded, done)) and not empty else 1

@@ -113,6 +113,7 @@ class _VerdictLine(msgspec.Struct, forbid_unknown_fields=True):
     reason: str = ""
     known: str = ""
     differences: list[_DifferenceLine] = []
+    measured: dict[str, Any] = {}
 
 
 class _FootLine(msgspec.Struct, forbid_unknown_fields=True):
@@ -169,6 +170,8 @@ def write_record(record: Record) -> str:
         members["known"] = record.known
     if verdict.differences:
         members["differences"] = [_write_difference(one) for one in verdict.differences]
+    if verdict.measured:
+        members["measured"] = dict(verdict.measured)
     return _line(members)
 
 
@@ -247,7 +250,9 @@ def _read_head(line: _HeadLine) -> Head:
 
 def _read_record(line: _VerdictLine) -> Record:
     differences = tuple(Difference(d.pointer, d.expected, d.found) for d in line.differences)
-    verdict = Verdict(line.case, line.outcome, line.reason, differences, line.milliseconds)
+    verdict = Verdict(
+        line.case, line.outcome, line.reason, differences, line.milliseconds, line.measured
+    )
     return Record(verdict, line.known)
 
 

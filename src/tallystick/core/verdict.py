@@ -2,12 +2,13 @@
 
 `failed` means that the subject is wrong; `errored` means that no judgement was possible (it
 crashed, hung or broke the protocol); `unsupported` is declared by the subject, never inferred.
-Differences are data: a pointer, what was expected, what was found.
+Differences are data: a pointer, what was expected, what was found. What was measured is data too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -52,3 +53,5 @@ class Verdict:
     reason: str = ""
     differences: tuple[Difference, ...] = ()
     milliseconds: float = 0.0
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    """Figures by name, where the case took some."""

@@ -21,6 +21,7 @@ from tallystick.lab.topology import Placed, Requested, describe, place
 
 __all__ = [
     "DEFAULTS", "SIZES", "TESTS", "Settings", "circuit_group", "pair_groups", "read_circuit",
+    "read_value",
 ]  # fmt: skip
 
 DEFAULTS: Final[Mapping[str, int]] = {
@@ -190,7 +191,7 @@ def circuit_group(
 
 def read_circuit(settings: Settings, given: Mapping[str, str]) -> Group:
     """Read one test of circuits from words: Appendix C's names, `batches` and `duration`."""
-    values = {name: _value(name, text) for name, text in given.items()}
+    values = {name: read_value(name, text) for name, text in given.items()}
     shape = {name: values.pop(name) for name in Requested.__slots__ if name in values}
     batches, duration = values.pop("batches", 1), values.pop("duration", 0)
     for name, value in {**shape, "batches": batches, "duration": duration}.items():
@@ -206,7 +207,8 @@ def read_circuit(settings: Settings, given: Mapping[str, str]) -> Group:
 _DUE: Final = {bool: "true or false", int: "a whole number above 0"}
 
 
-def _value(name: str, text: str) -> Any:
+def read_value(name: str, text: str) -> Any:
+    """Read a parameter: a value of JSON, or the text itself where it is no number of a circuit."""
     try:
         return json.loads(text)
     except ValueError:

@@ -22,9 +22,9 @@ from tallystick.core.envelope import decode, encode, make
 from tallystick.core.errors import Rejected
 from tallystick.core.verdict import Difference, Outcome
 from tallystick.lab.cases import Settings
-from tallystick.lab.control import Role
-from tallystick.lab.instance import Evidence, Finding, Group, Instance, Part, QueueSpec
+from tallystick.lab.instance import Evidence, Finding, Group, Instance
 from tallystick.lab.judge import conclude, judge_trouble
+from tallystick.lab.pairs import Trial, trial_group
 
 __all__ = [
     "TABLES",
@@ -36,7 +36,6 @@ __all__ = [
     "plain_value",
 ]
 
-_DIRECT: Final = "amq.direct"
 _REQUEUED: Final = 1
 _INTEGERS: Final = "bBsuIil*"
 
@@ -96,7 +95,8 @@ def envelope_group(settings: Settings) -> Group:
     texts = _texts_of("Envelope")
     sending = {"envelopes": texts, "num_messages": len(texts)}
     receiving = {"echo": True, "requeue_first": _REQUEUED}
-    group = _group(settings, "Envelope", "Envelope", sending, receiving, judge_envelopes)
+    trial = Trial("Envelope", "Envelope", sending, receiving, judge_envelopes, len(texts))
+    group = trial_group(settings, trial)
 
     def make_all(senders: Sequence[str], receivers: Sequence[str]) -> list[Instance]:
         return [_with_own_envelopes(one) for one in group.make(senders, receivers)]
@@ -118,47 +118,14 @@ def _with_own_envelopes(instance: Instance) -> Instance:
 def field_groups(settings: Settings) -> tuple[Group, ...]:
     """Give one group for each type of a header value."""
     return tuple(
-        _group(
-            settings, "FieldTable", f"FieldTable/{name}",
-            {"tables": [{"value": value}], "num_messages": 1}, {"echo": True}, judge_tables,
+        trial_group(
+            settings,
+            Trial("FieldTable", f"FieldTable/{name}",
+                  {"tables": [{"value": value}], "num_messages": 1}, {"echo": True},
+                  judge_tables, 1),
         )
         for name, value in TABLES.items()
     )  # fmt: skip
-
-
-def _group(
-    settings: Settings, test: str, path: str, sending: dict[str, Any], receiving: dict[str, Any],
-    judge: Any,
-) -> Group:  # fmt: skip
-    def one(sender: str, receiver: str, number: str) -> Instance:
-        name = f"iop.{settings.run}.{path.replace('/', '.')}.{number}"
-        common = {
-            "pattern": "p2p",
-            "destinations": [{"exchange": _DIRECT, "key": name, "queue": name}],
-            "consumers": [{"index": 0, "destination": 0}],
-        }
-        count = int(sending["num_messages"])
-        return Instance(
-            f"{settings.broker}/{path}/{sender}/{receiver}",
-            test,
-            (
-                Part(sender, Role.SENDER, {}, {**common, **sending}),
-                Part(receiver, Role.RECEIVER, {}, {**common, **receiving}, share=count),
-            ),
-            judge,
-            queues=(QueueSpec(name, _DIRECT, name),),
-            messages=count,
-            total=count,
-        )
-
-    def make_all(senders: Sequence[str], receivers: Sequence[str]) -> list[Instance]:
-        return [
-            one(sender, receiver, f"{at}.{index}")
-            for at, sender in enumerate(senders)
-            for index, receiver in enumerate(receivers)
-        ]
-
-    return Group(test, make_all, {}, {**sending, **receiving})
 
 
 def _judged(instance: Instance, evidence: Evidence, found: Iterator[Difference]) -> Finding:

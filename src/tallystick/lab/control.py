@@ -43,12 +43,13 @@ class Role(StrEnum):
     RECEIVER = "RECEIVER"
 
 
+_TIMES: Final = ("T1", "T2", "T3")
 _FROM_CLIENTS: Final = {
     Kind.ENLIST: ("CLIENT_PRIVATE_CONTROL_KEY",),
     Kind.DECLINE: ("REASON",),
     Kind.ACCEPT_ROLE: (),
     Kind.REPORT: ("MESSAGE_COUNT",),
-    Kind.CLOCK_SYNCH: ("T1", "T2", "T3"),
+    Kind.CLOCK_SYNCH: _TIMES,
 }
 """What a client may send, and the header fields it must have besides its name and instance."""
 
@@ -84,8 +85,11 @@ def read_control(headers: Mapping[str, Any], body: bytes, assignment: str) -> Co
         if name not in headers:
             raise _rejected(f"{kind} without {name}", name)
     count = headers.get("MESSAGE_COUNT", 0)
-    if type(count) is bool or not isinstance(count, int) or not _INT_MIN <= count <= _INT_MAX:
+    if not _is_integer(count) or not _INT_MIN <= count <= _INT_MAX:
         raise _rejected("MESSAGE_COUNT is no signed 32-bit integer", "MESSAGE_COUNT")
+    for name in _TIMES if kind == Kind.CLOCK_SYNCH else ():
+        if not _is_integer(headers[name]):
+            raise _rejected(f"{name} is no integer", name)
     try:
         content = json.loads(body) if body else {}
     except ValueError as error:
@@ -94,6 +98,10 @@ def read_control(headers: Mapping[str, Any], body: bytes, assignment: str) -> Co
         raise _rejected(f"the body of {kind} is no object", "body")
     fields = {name: value for name, value in headers.items() if name != "CONTROL_TYPE"}
     return Control(Kind(kind), fields, content, assignment)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _rejected(why: str, place: str) -> Rejected:

@@ -16,12 +16,13 @@ from typing import Final
 from tallystick.core.verdict import Outcome
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.instance import Finding, Instance
-from tallystick.lab.stages import drained, finish, give_up_on, give_verdict, prepared, talk
+from tallystick.lab.stages import drained, finish, give_up_on, give_verdict, prepared, talk, timed
 from tallystick.lab.state import (
     Action,
     Drained,
     Ended,
     Event,
+    Garbled,
     Heard,
     Live,
     Lost,
@@ -43,6 +44,8 @@ __all__ = ["UNKNOWN_TEST", "begin", "step"]
 UNKNOWN_TEST: Final = "TC0_NoSuchTest"
 _ROLES: Final = frozenset(Role)
 _SILENT: Final = "did not answer in time"
+_NOTED: Final = 20
+"""Messages that broke the protocol are told one by one up to here, then only counted."""
 
 Moved = tuple[State, tuple[Action, ...]]
 
@@ -60,8 +63,12 @@ def step(state: State, event: Event) -> Moved:
     state = replace(state, at=max(state.at, event.at))
     actions: list[Action] = []
     match event:
-        case Heard(_, control):
-            state = _hear(state, control, actions)
+        case Heard(_, control, stamp):
+            state = _hear(state, control, stamp, actions)
+        case Garbled(_, reason):
+            state = replace(state, garbled=state.garbled + 1)
+            if state.garbled <= _NOTED:
+                actions.append(Note(f"a message to the coordinator was dropped: {reason}"))
         case Ticked():
             state = _tick(state, actions)
         case Prepared(_, number, refusal):
@@ -75,7 +82,7 @@ def step(state: State, event: Event) -> Moved:
     return _advance(state, actions), tuple(actions)
 
 
-def _hear(state: State, control: Control, actions: list[Action]) -> State:
+def _hear(state: State, control: Control, stamp: int, actions: list[Action]) -> State:
     name, instance = control.client, str(control.fields["CLIENT_INSTANCE"])
     known = state.members.get(name)
     if known and known.instance != instance:
@@ -86,6 +93,8 @@ def _hear(state: State, control: Control, actions: list[Action]) -> State:
         return state
     if control.kind in (Kind.ENLIST, Kind.DECLINE) and control.assignment == _invite_of(state):
         return _answer(state, name, control)
+    if control.kind is Kind.CLOCK_SYNCH:
+        return timed(state, control, stamp, actions)
     return talk(state, control, actions)
 
 
@@ -134,8 +143,7 @@ def _tick(state: State, actions: list[Action]) -> State:
     limits = state.plan.limits
     if state.phase is not Phase.ENLISTING and state.at >= state.pinged + limits.ping:
         state = replace(state, pinged=state.at)
-        stamp = {"T1": int(state.at * 1e9)}
-        actions += [Say(Control(Kind.CLOCK_SYNCH, stamp), name) for name in _healthy(state)]
+        actions += [Say(Control(Kind.CLOCK_SYNCH, {"T1": 0}), name) for name in _healthy(state)]
     for number, live in list(state.live.items()):
         if number in state.live and state.at >= live.until:
             state = _overdue(state, number, state.live[number], actions)
@@ -201,8 +209,14 @@ def _next_group(state: State, actions: list[Action]) -> State:
         return _invite(state, state.plan.groups[state.group].test, actions)
     if state.plan.terminate:
         actions.append(Say(Control(Kind.TERMINATE, assignment=f"{state.plan.run}/end")))
+    return _end(state, actions)
+
+
+def _end(state: State, actions: list[Action]) -> State:
+    if state.garbled:
+        actions.append(Note(f"{state.garbled} messages to the coordinator were dropped"))
     actions.append(Ended())
-    return replace(state, phase=Phase.ENDED)
+    return replace(state, phase=Phase.ENDED, live={}, waiting=())
 
 
 def _make(state: State) -> tuple[Instance, ...]:
@@ -288,5 +302,5 @@ def _lose(state: State, reason: str) -> Moved:
     for group in range(max(0, first), len(state.plan.groups)):
         left += _make(replace(state, group=group))
     actions += [give_verdict(instance, finding, 0.0) for instance in left]
-    actions.append(Ended())
-    return replace(state, phase=Phase.ENDED, live={}, waiting=()), tuple(actions)
+    state = _end(state, actions)
+    return state, tuple(actions)

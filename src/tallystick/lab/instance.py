@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tallystick.core.verdict import Difference, Outcome
+from tallystick.lab.clocks import Estimate
 from tallystick.lab.control import Control, Role
 
 __all__ = ["Evidence", "Finding", "Group", "Instance", "Judge", "Part", "QueueSpec"]
@@ -44,6 +45,8 @@ class Evidence:
     reports: Mapping[int, Control]
     left: int = 0
     batches: int = 1
+    clocks: tuple[Mapping[str, Estimate], ...] = ()
+    """The clocks of a timed instance: before the traffic, and after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Finding:
     reason: str = ""
     differences: tuple[Difference, ...] = ()
     note: str = ""
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 Judge = Callable[["Instance", Evidence], Finding]
@@ -78,6 +82,10 @@ class Instance:
     fault: str = ""
     """Why it cannot be run at all."""
     note: str = ""
+    timed: bool = False
+    """Whether latencies are taken, so that clocks must be asked."""
+    refusal: str = ""
+    """How the broker has to refuse the queues (`connection 541`); empty where it must not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final
 
 from tallystick.core.errors import Rejected
 
-__all__ = ["digest_of", "make_block", "make_body", "read_runs", "write_runs"]
+__all__ = ["digest_of", "first_difference", "make_block", "make_body", "read_runs", "write_runs"]
 
 _BLOCK: Final = 65521
 _STRIDE: Final = 257
@@ -50,6 +50,14 @@ def digest_of(seed: int, size: int, sequences: Iterable[int]) -> str:
     for sequence in sequences:
         digest.update(_hash_of(seed, sequence, size))
     return digest.hexdigest()
+
+
+def first_difference(wanted: bytes, found: bytes) -> int | None:
+    """Give the offset where two bodies part, or nothing when they are the same."""
+    if wanted == found:
+        return None
+    pairs = enumerate(zip(wanted, found, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(wanted), len(found)))
 
 
 def write_runs(numbers: Iterable[int]) -> str:

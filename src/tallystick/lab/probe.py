@@ -17,6 +17,7 @@ from pamqp import commands, header
 
 from tallystick.lab.combinations import BODY_SIZES, Parameters
 from tallystick.lab.expected import FRAME_MAX, MESSAGES, Observation
+from tallystick.lab.payload import first_difference
 from tallystick.lab.raw import Address, Channel, Content, Refusal, Wire, encode
 
 __all__ = [
@@ -299,8 +300,4 @@ def _observe(
 
 def _first_difference(circuit: _Circuit, number: int, content: Content) -> int | None:
     sent = make_body(f"{circuit.queue}/{number}", BODY_SIZES[circuit.parameters.message_size])
-    found = bytes(content.body)
-    if found == sent:
-        return None
-    pairs = enumerate(zip(sent, found, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(sent), len(found)))
+    return first_difference(sent, bytes(content.body))

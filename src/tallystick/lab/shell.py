@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
+from time import monotonic, monotonic_ns, time_ns
 from typing import Any, Final
 
 import pika  # type: ignore[import-untyped]
 import pika.exceptions  # type: ignore[import-untyped]
 
 from tallystick.core.errors import Rejected, Unavailable
-from tallystick.lab.control import EXCHANGE, Control, read_control, write_control
+from tallystick.lab.control import EXCHANGE, Control, Kind, read_control, write_control
 from tallystick.lab.coordinator import begin, step
 from tallystick.lab.instance import QueueSpec
 from tallystick.lab.state import (
@@ -28,6 +28,7 @@ from tallystick.lab.state import (
     Drained,
     Ended,
     Event,
+    Garbled,
     Heard,
     Lost,
     Member,
@@ -97,6 +98,7 @@ class _Shell:
     def __init__(self, plan: Plan, place: Place) -> None:
         self._plan: Final = plan
         self._place: Final = place
+        self._origin: Final = time_ns() - monotonic_ns()
         self._events: deque[Event] = deque()
         self._control = pika.BlockingConnection(place.parameters())
         self._channel = self._control.channel()
@@ -116,8 +118,13 @@ class _Shell:
                     return state.members
             if not self._events:
                 self._safely(partial(self._control.process_data_events, _TICK))
+                self._keep_queues_alive()
                 self._events.append(Ticked(monotonic()))
             state, actions = step(state, self._events.popleft())
+
+    def _time(self) -> int:
+        """Give Unix time in ns that nobody sets: as at the start of the run, and even since."""
+        return self._origin + monotonic_ns()
 
     def _safely(self, do: Callable[[], object]) -> None:
         try:
@@ -139,6 +146,8 @@ class _Shell:
 
     def _say(self, control: Control, client: str) -> None:
         headers, body = write_control(control)
+        if control.kind is Kind.CLOCK_SYNCH:
+            headers["T1"] = self._time()
         properties = pika.BasicProperties(
             headers=headers, reply_to=self._reply_to, correlation_id=control.assignment
         )
@@ -146,17 +155,29 @@ class _Shell:
         self._channel.basic_publish(EXCHANGE, key, body, properties, mandatory=bool(client))
 
     def _on_message(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
+        stamp = self._time()
         try:
             control = read_control(
                 properties.headers or {}, body, str(properties.correlation_id or "")
             )
-        except Rejected:
-            return  # of no account: who sent it will be late
-        self._events.append(Heard(monotonic(), control))
+        except Rejected as why:
+            sender = (properties.headers or {}).get("CLIENT_NAME", "somebody")
+            self._events.append(Garbled(monotonic(), f"{sender!r} sent it: {why}"))
+            return
+        self._events.append(Heard(monotonic(), control, stamp))
 
     def _on_return(self, _channel: Any, method: Any, _properties: Any, _body: bytes) -> None:
         client = str(method.routing_key).removeprefix(f"{self._plan.key}.")
         self._events.append(Unrouted(monotonic(), client))
+
+    def _keep_queues_alive(self) -> None:
+        """Answer the heartbeats of the connection that has nothing to do for long."""
+        if self._queues is None:
+            return
+        try:
+            self._queues.process_data_events(0)
+        except (pika.exceptions.AMQPError, OSError):
+            self._queues = None  # the next case that needs queues opens it again, or is lost
 
     def _own_channel(self) -> Any:
         if self._queues is None or not self._queues.is_open:
@@ -174,7 +195,8 @@ class _Shell:
                     channel.queue_bind(queue.name, queue.exchange, queue.key)
             channel.close()
         except _REFUSED as error:
-            return f"the broker refused a queue: {error.reply_code} {error.reply_text}"
+            level = "channel" if isinstance(error, _REFUSED[0]) else "connection"
+            return f"{level} {error.reply_code} {error.reply_text}"
         return ""
 
     def _drain(self, queues: tuple[QueueSpec, ...]) -> int:

@@ -1,6 +1,7 @@
 """One instance from stage to stage: pure functions of the coordinator's state.
 
     PREPARING   the queues are made (IOP-44)
+    TIMING      of a timed one: the clocks are asked, before and after (`lab/timing.py`)
     ASSIGNING   ASSIGN_ROLE to every part, until all have accepted (IOP-28, 29)
     SENDING     START to every sender, until all have reported (IOP-30, 31)
     COLLECTING  STATUS_REQUEST to every receiver, until all have reported (IOP-49)
@@ -19,8 +20,9 @@ from tallystick.core.verdict import Outcome, Verdict
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.instance import Evidence, Finding, Instance
 from tallystick.lab.state import Action, Drain, Judged, Live, Note, Say, Stage, State
+from tallystick.lab.timing import hear_clock, shift_of, start_timing
 
-__all__ = ["drained", "finish", "give_up_on", "give_verdict", "prepared", "talk"]
+__all__ = ["drained", "finish", "give_up_on", "give_verdict", "prepared", "talk", "timed"]
 
 _POLL: Final = 100
 
@@ -28,7 +30,14 @@ _POLL: Final = 100
 def give_verdict(instance: Instance, finding: Finding, seconds: float) -> Judged:
     """Make a finding the verdict on an instance."""
     return Judged(
-        Verdict(instance.name, finding.outcome, finding.reason, finding.differences, seconds * 1000)
+        Verdict(
+            instance.name,
+            finding.outcome,
+            finding.reason,
+            finding.differences,
+            seconds * 1000,
+            finding.measured,
+        )
     )
 
 
@@ -41,20 +50,52 @@ def _assignment(state: State, number: int, part: int) -> str:
 
 
 def prepared(state: State, number: int, refusal: str, actions: list[Action]) -> State:
-    """Assign the roles once the queues are there."""
+    """Ask the clocks or assign the roles once the queues are there."""
     live = state.live.get(number)
     if live is None or live.stage is not Stage.PREPARING:
         return state
     if refusal:
-        return give_up_on(state, number, Finding(Outcome.ERRORED, refusal), actions)
+        due = live.instance.refusal
+        right = due and refusal.startswith(due)
+        outcome = Outcome.PASSED if right else Outcome.ERRORED
+        return give_up_on(
+            state, number, Finding(outcome, f"the broker refused a queue: {refusal}"), actions
+        )
+    if live.instance.timed:
+        return _time(state, number, live, actions)
+    return _assign(state, number, live, actions)
+
+
+def _time(state: State, number: int, live: Live, actions: list[Action]) -> State:
+    state = start_timing(state, number, live, actions)
+    live = state.live[number]
+    return state if live.pending else _go_on(state, number, live, actions)
+
+
+def timed(state: State, control: Control, stamp: int, actions: list[Action]) -> State:
+    """Take the time of a client; go on when all have told theirs."""
+    state, done = hear_clock(state, control, stamp, actions)
+    return state if done is None else _go_on(state, done, state.live[done], actions)
+
+
+def _assign(state: State, number: int, live: Live, actions: list[Action]) -> State:
     parts = live.instance.parts
     for at, part in enumerate(parts):
         fields = {"TEST_NAME": live.instance.test, "ROLE": part.role.value, **part.fields}
-        control = Control(Kind.ASSIGN_ROLE, fields, part.body, _assignment(state, number, at))
+        body = {**part.body, **_shift(live, part.client)}
+        control = Control(Kind.ASSIGN_ROLE, fields, body, _assignment(state, number, at))
         actions.append(Say(control, part.client))
     until = state.at + state.plan.limits.answer
     live = replace(live, stage=Stage.ASSIGNING, pending=frozenset(range(len(parts))), until=until)
     return _keep(state, number, live)
+
+
+def _shift(live: Live, receiver: str) -> dict[str, str]:
+    """Tell a receiver of a timed instance its clock shift; all its senders are one client."""
+    if not live.clocks:
+        return {}
+    sender = next(part.client for part in live.instance.parts if part.role is Role.SENDER)
+    return {"clock_shift_ns": str(shift_of(live.clocks[0], sender, receiver))}
 
 
 def talk(state: State, control: Control, actions: list[Action]) -> State:
@@ -97,6 +138,10 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
 def _go_on(state: State, number: int, live: Live, actions: list[Action]) -> State:
     """Take the next stage once nothing is pending in this one."""
     match live.stage:
+        case Stage.TIMING if len(live.clocks) == 1:
+            return _assign(state, number, live, actions)
+        case Stage.TIMING:
+            return _drain(state, number, live, actions)
         case Stage.ASSIGNING if not live.over:
             return _start(state, number, replace(live, sending_since=state.at), actions)
         case Stage.ASSIGNING:
@@ -105,6 +150,8 @@ def _go_on(state: State, number: int, live: Live, actions: list[Action]) -> Stat
             return _collect(
                 state, number, live, actions, final=_last(state, live) and not _open(live)
             )
+        case Stage.COLLECTING if live.final and live.clocks:
+            return _time(state, number, live, actions)
         case Stage.COLLECTING if live.final:
             return _drain(state, number, live, actions)
         case Stage.COLLECTING if _open(live) and not _all_there(live) and state.at < live.settled:
@@ -160,7 +207,8 @@ def _collect(state: State, number: int, live: Live, actions: list[Action], *, fi
     settle = int(state.plan.limits.settle * 1000)
     for at in asked:
         share = parts[at].share
-        fields = {"WAIT_COUNT": (share or 0) * (live.batch + 1), "FINAL": final,
+        due = max(0, (share or 0) * (live.batch + 1) - _returned(live))
+        fields = {"WAIT_COUNT": due, "FINAL": final,
                   "WAIT_MS": _POLL if share is None else settle}  # fmt: skip
         if share is None and not final:
             fields["WAIT_COUNT"] = live.instance.total * (live.batch + 1)
@@ -177,6 +225,12 @@ def _collect(state: State, number: int, live: Live, actions: list[Action], *, fi
     return state if asked else _go_on(state, number, live, actions)
 
 
+def _returned(live: Live) -> int:
+    """Count what came back to the senders: nobody has to wait for it."""
+    lists = [report.body.get("returned") for report in live.reports.values()]
+    return sum(len(one) for one in lists if isinstance(one, list))
+
+
 def _drain(state: State, number: int, live: Live, actions: list[Action]) -> State:
     actions.append(Drain(number, live.instance.queues))
     until = state.at + state.plan.limits.answer
@@ -191,7 +245,7 @@ def drained(state: State, number: int, left: int, actions: list[Action]) -> Stat
     if live is None or live.stage is not Stage.DRAINING:
         return state
     finding = live.give_up or live.instance.judge(
-        live.instance, Evidence(live.reports, left, live.batch + 1)
+        live.instance, Evidence(live.reports, left, live.batch + 1, live.clocks)
     )
     if finding.note:
         actions.append(Note(f"{live.instance.name}: {finding.note}"))

@@ -13,13 +13,14 @@ from enum import Enum, auto
 from typing import Any
 
 from tallystick.core.verdict import Outcome, Verdict
+from tallystick.lab.clocks import Estimate, Sample
 from tallystick.lab.control import Control, Role
 from tallystick.lab.instance import Finding, Group, Instance, QueueSpec
 
 __all__ = [
-    "Action", "Drain", "Drained", "Ended", "Event", "Heard", "Judged", "Limits", "Live", "Lost",
-    "Member", "Note", "Phase", "Plan", "Prepare", "Prepared", "Say", "Stage", "State", "Ticked",
-    "Unrouted",
+    "Action", "Drain", "Drained", "Ended", "Event", "Garbled", "Heard", "Judged", "Limits", "Live",
+    "Lost", "Member", "Note", "Phase", "Plan", "Prepare", "Prepared", "Say", "Stage", "State",
+    "Ticked", "Unrouted",
 ]  # fmt: skip
 
 
@@ -57,6 +58,16 @@ class Heard:
 
     at: float
     control: Control
+    stamp: int = 0
+    """When it came, in ns by the clock that stamps T1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Garbled:
+    """Something came that is no control message of a client."""
+
+    at: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ class Lost:
     reason: str
 
 
-Event = Heard | Ticked | Prepared | Drained | Unrouted | Lost
+Event = Heard | Garbled | Ticked | Prepared | Drained | Unrouted | Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +175,7 @@ class Stage(Enum):
     """Where one instance is."""
 
     PREPARING = auto()
+    TIMING = auto()
     ASSIGNING = auto()
     SENDING = auto()
     COLLECTING = auto()
@@ -197,6 +209,10 @@ class Live:
     """When to stop asking receivers that compete for a queue."""
     final: bool = True
     give_up: Finding | None = None
+    samples: tuple[Sample, ...] = ()
+    """What the client whose clock is asked has answered so far."""
+    clocks: tuple[Mapping[str, Estimate], ...] = ()
+    """By burst, the clock of each client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +232,5 @@ class State:
     live: Mapping[int, Live] = field(default_factory=dict)
     correlations: frozenset[str] = frozenset()
     """Every correlation id a sender has used (IOP-42)."""
+    garbled: int = 0
+    """Messages that broke the protocol."""

@@ -44,7 +44,7 @@ from tallystick.lab.raw import Address, Gone, Refusal
 
 __all__ = [
     "DEPARTS", "LANES", "TIERS", "VM", "TierCase", "judge", "judge_refusal", "run_here",
-    "run_restart", "run_tier", "tier_cases",
+    "run_restart", "run_tier", "summarize_result", "tier_cases",
 ]  # fmt: skip
 
 LANES: Final = 8
@@ -194,7 +194,9 @@ def judge(case: TierCase, profile: Profile, found: Observation | Kept) -> Verdic
         wanted, why = _expected_kept(case, profile)
         return _verdict(case, _kept_differences(wanted, found), f"{len(wanted.left)} left", why)
     expected = expected_results(case.parameters, profile, local=case.tier == "local")
-    return _verdict(case, compare(expected, found), _summary(expected, found), expected.departs)
+    return _verdict(
+        case, compare(expected, found), summarize_result(expected, found), expected.departs
+    )
 
 
 def judge_refusal(case: TierCase, profile: Profile, refusal: Refusal) -> Verdict:
@@ -214,7 +216,8 @@ def _verdict(
     return Verdict(case.name, outcome, reason, differences)
 
 
-def _summary(expected: Expectation, found: Observation) -> str:
+def summarize_result(expected: Expectation, found: Observation) -> str:
+    """Say in words what the profile expects, or how a race came out."""
     result = expected.result
     if result.kind is Kind.NONDETERMINISTIC:
         return f"a race: {len(found.received)} received, {len(found.returned)} returned"

@@ -39,7 +39,8 @@ def show_matrix(journal: Journal) -> str:
     if not counted:
         return ""
     senders = list(dict.fromkeys(sender for sender, _ in counted))
-    receivers = list(dict.fromkeys(receiver for _, receiver in counted))
+    across = dict.fromkeys(receiver for _, receiver in counted)
+    receivers = [name for name in dict.fromkeys([*senders, *across]) if name in across]
     rows = [["from \\ to", *receivers]]
     rows += [
         [sender, *(_cell(counted.get((sender, receiver), Counter())) for receiver in receivers)]

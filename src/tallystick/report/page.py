@@ -2,7 +2,8 @@
 
 The verdicts travel as JSON in the page and are drawn by its script: senders x receivers where case
 names carry pairs, sections by subject, results by tier, then every case with its differences, its
-messages and the command that repeats it. The policy in the page allows its own script and style by
+messages and the command that repeats it. Latencies that were measured are a picture and a table.
+The policy in the page allows its own script and style by
 their hash and nothing else, and the data cannot end its element: no text of a subject becomes code.
 """
 
@@ -77,6 +78,8 @@ def _case(subject: str, record: Record, texts: dict[str, int]) -> list[Any]:
         [_difference(one.pointer, one.expected, one.found) for one in verdict.differences],
         _number(texts, _command(subject, verdict.case)),
     ]
+    if verdict.measured:
+        row.append({name: one for name, one in verdict.measured.items() if name != "histogram"})
     return row
 
 

@@ -47,6 +47,12 @@ _LAB: Final[Mapping[str, tuple[str, ...]]] = {
 """The verb of `tally lab` for cases whose names begin so; the next parts of the name fill it."""
 
 
+_CLIENT_TIERS: Final = ("pairwise", "3way", "4way", "full")
+"""The tiers of `tally lab run --tier`."""
+_PERF: Final = ("Throughput", "Latency")
+"""The tests of `tally lab perf`; the next part of the name has its options."""
+
+
 def section_of(name: str) -> str:
     """Give the suite and section of a case: the first two parts of its name."""
     return "/".join(name.split("/")[:2])
@@ -81,9 +87,16 @@ def _summarize_one(journal: Journal) -> dict[str, Any]:
         "suite": journal.head.suite,
         **count(journal.records),
         "not_passed": names,
+        **_measured(journal),
         "alarms": [record.verdict.case for record in journal.records if record.alarm],
         "complete": journal.complete,
     }
+
+
+def _measured(journal: Journal) -> dict[str, Any]:
+    measured = {r.verdict.case: dict(r.verdict.measured) for r in journal.records}
+    held = {case: figures for case, figures in measured.items() if figures}
+    return {"measured": held} if held else {}
 
 
 def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
@@ -101,9 +114,13 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
         if rest.startswith("Circuit/"):
             words = [word for word in rest.removeprefix("Circuit/").split(",") if "=" in word]
             return shlex.join(["tally", "lab", "circuit", "--broker", head, *words])
-        pair = rest.split("/")[-2:] if rest.startswith("TC") else []
-        clients = ["--clients", ",".join(dict.fromkeys(pair))] if pair else []
-        return shlex.join(["tally", "lab", "run", "--broker", head, *clients, "--cases", rest])
+        clients = ["--clients", ",".join(dict.fromkeys(rest.split("/")[-2:]))]
+        verb = ["run"]
+        if kind in _CLIENT_TIERS:
+            verb = ["run", "--tier", kind]
+        if kind in _PERF:
+            verb = ["perf", *(f"--{word}" for word in broker.split(","))]
+        return shlex.join(["tally", "lab", *verb, "--broker", head, *clients, "--cases", rest])
     return shlex.join(["tally", "suite", "run", name, "--subject", subject, *options])
 
 

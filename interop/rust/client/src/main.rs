@@ -44,6 +44,7 @@ enum Role {
 
 pub struct Client {
     pub name: String,
+    key: String,
     pub url: String,
     instance: String,
     given: Map<String, Value>,
@@ -107,15 +108,16 @@ async fn converse(options: &HashMap<String, String>, url: String) -> lapin::Resu
     let declare = QueueDeclareOptions { exclusive: true, auto_delete: true, ..Default::default() };
     let queue = control.queue_declare("".into(), declare, FieldTable::default()).await?.name().clone();
     let name = options["client_name"].clone();
-    for key in [options["control_key"].clone(), format!("iop.control.{name}")] {
-        control.queue_bind(queue.clone(), "amq.topic".into(), key.into(), QueueBindOptions::default(), FieldTable::default()).await?;
+    let key = format!("{}.{name}", options["control_key"]);
+    for bound in [options["control_key"].clone(), key.clone()] {
+        control.queue_bind(queue.clone(), "amq.topic".into(), bound.into(), QueueBindOptions::default(), FieldTable::default()).await?;
     }
     let no_ack = BasicConsumeOptions { no_ack: true, ..Default::default() };
     let mut messages = control.basic_consume(queue, "".into(), no_ack, FieldTable::default()).await?;
     let given = options.iter().filter(|(name, _)| !OURS.contains(&name.as_str()));
     let given = given.map(|(name, word)| (name.clone(), serde_json::from_str(word).unwrap_or_else(|_| json!(word))));
     let client = Arc::new(Client {
-        instance: format!("rust-{}-{}", std::process::id(), now()), given: given.collect(), name, url, control,
+        instance: format!("rust-{}-{}", std::process::id(), now()), given: given.collect(), name, key, url, control,
         roles: Mutex::default(), assigned: AtomicU64::new(0), begun: Instant::now(), heard: AtomicU64::new(0),
     });
     println!("READY {}", client.name);
@@ -184,8 +186,7 @@ impl Client {
     }
 
     async fn answer_invite(&self, message: &Delivery, headers: &FieldTable) {
-        let key = format!("iop.control.{}", self.name);
-        let mut enlist = fields(&[("CONTROL_TYPE", "ENLIST"), ("CLIENT_PRIVATE_CONTROL_KEY", &key)]);
+        let mut enlist = fields(&[("CONTROL_TYPE", "ENLIST"), ("CLIENT_PRIVATE_CONTROL_KEY", &self.key)]);
         let mut body = None;
         match text(headers, "TEST_NAME") {
             None => {

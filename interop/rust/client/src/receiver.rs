@@ -50,7 +50,6 @@ struct Seen {
     first: i64,
     last: i64,
     latency: std::collections::BTreeMap<i64, i64>,
-    early: Vec<String>,
     left: u32,
     fault: Fault,
 }
@@ -292,7 +291,7 @@ impl Receiver {
         let mut body = json!({
             "role": "receiver", "streams": streams.collect::<Vec<_>>(), "unexpected": seen.unexpected, "left": seen.left,
             "closed": seen.fault.closed, "error": seen.fault.error, "first_ns": stamp(seen.first), "last_ns": stamp(seen.last),
-            "latency": seen.latency, "early": seen.early,
+            "latency": seen.latency,
         });
         if self.p.flag("echo", false) {
             body["echo"] = json!(seen.echo);
@@ -303,14 +302,8 @@ impl Receiver {
 
 impl Seen {
     fn measure(&mut self, latency: i64) {
-        if latency < 0 {
-            if self.early.len() < 100 {
-                self.early.push(latency.to_string());
-            }
-            return;
-        }
-        let drop = (64 - latency.leading_zeros()).saturating_sub(11);
-        *self.latency.entry(latency >> drop << drop).or_default() += 1;
+        let drop = 1 << (64 - latency.unsigned_abs().leading_zeros()).saturating_sub(11);
+        *self.latency.entry(latency / drop * drop).or_default() += 1;
     }
 }
 

@@ -9,8 +9,10 @@ use crate::{open, Client, Report};
 use base64::Engine as _;
 use lapin::options::{BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, FieldTable};
-use lapin::{BasicProperties, Channel, Connection};
+use futures_lite::{Stream, StreamExt};
+use lapin::{BasicProperties, Channel, Connection, Error, ErrorKind, Event};
 use serde_json::{json, Value};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,7 @@ pub struct Sender {
     p: Parameters,
     correlation_id: String,
     connection: Option<Connection>,
+    events: Option<Pin<Box<dyn Stream<Item = Event> + Send>>>,
     publishers: Vec<Publisher>,
     extra: FieldTable,
     started: i64,
@@ -38,7 +41,7 @@ struct Publisher {
 impl Sender {
     pub async fn open(client: Arc<Client>, test: String, p: Parameters, correlation_id: String) -> Result<Self, Report> {
         let mut sender = Self {
-            client, test, p, correlation_id, connection: None, publishers: vec![], extra: FieldTable::default(),
+            client, test, p, correlation_id, connection: None, events: None, publishers: vec![], extra: FieldTable::default(),
             started: 0, ended: 0, fault: Fault::default(),
         };
         if let Err(error) = sender.prepare().await {
@@ -56,7 +59,9 @@ impl Sender {
             Err(reason) => self.fault.error = reason,
         }
         if self.p.text("pattern", "p2p") != "none" {
-            self.connection = Some(open(&self.client.url).await?);
+            let connection = open(&self.client.url).await?;
+            self.events = Some(Box::pin(connection.events_listener()));
+            self.connection = Some(connection);
         }
         for _ in 0..self.p.number("num_publishers", 1) {
             let digest = Digest::new(&self.p.text("check", "hash"));
@@ -83,10 +88,27 @@ impl Sender {
         }
         if self.connection.is_some() {
             if let Err(error) = self.publish_all(first, count, &tx).await {
+                let error = self.cause(error).await;
                 self.fault.note(&error, self.connection.as_ref());
             }
         }
         self.ended = now();
+    }
+
+    /// A channel in a wrong state is what a close by the broker looks like while it is under way:
+    /// wait for what the broker said.
+    async fn cause(&mut self, error: Error) -> Error {
+        let (ErrorKind::InvalidChannelState(..), Some(events)) = (error.kind(), &mut self.events) else { return error };
+        let told = async {
+            while let Some(event) = events.next().await {
+                match event {
+                    Event::Error(told) if matches!(told.kind(), ErrorKind::ProtocolError(_)) => return told,
+                    _ => {}
+                }
+            }
+            error.clone()
+        };
+        tokio::time::timeout(Duration::from_secs(5), told).await.unwrap_or(error)
     }
 
     /// Publish message by message, the publishers in turn, then wait for all of them.

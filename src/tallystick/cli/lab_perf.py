@@ -1,0 +1,54 @@
+"""`tally lab perf`: throughput and latency of every ordered pair of clients, one by one.
+
+With `--names` those clients take part, which listen already at `-b`, `-p` and `-v`, on whatever
+machines; otherwise a broker and clients are started here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tallystick.cli.lab_run import add_options, add_place, attach, read_pairs, run_clients
+from tallystick.cli.lab_tiers import above_zero
+from tallystick.lab.cases import Settings, read_value
+from tallystick.lab.instance import Group
+from tallystick.lab.perf import Load, perf_groups
+
+__all__ = ["register_perf"]
+
+
+def register_perf(verbs: Any) -> None:
+    """Add the verb."""
+    perf = verbs.add_parser("perf", help="throughput and latency of every pair of clients")
+    perf.add_argument("parameters", nargs="*", metavar="NAME=VALUE",
+                      help="persistent=true durable=true ack_mode=no_ack ...")  # fmt: skip
+    plain = Load()
+    for name, help_text in (
+        ("messages", "of the throughput test, as fast as it can (%(default)s)"),
+        ("rate", "messages a second of the latency test (%(default)s)"),
+        ("duration", "seconds of the latency test (%(default)s)"),
+    ):
+        perf.add_argument(f"--{name}", type=above_zero, default=getattr(plain, name), metavar="N",
+                          help=help_text)  # fmt: skip
+    perf.add_argument("--size", type=_size, default=plain.size, metavar="BYTES",
+                      help="of each message (%(default)s)")  # fmt: skip
+    add_place(perf)
+    add_options(perf)
+    perf.set_defaults(run=_run, groups=_groups, parallel=1, pairs=())
+
+
+def _size(text: str) -> int:
+    return above_zero(text) if text != "0" else 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    args.timeout += args.duration
+    args.settle = args.timeout
+    return attach(args) if args.names else run_clients(args)
+
+
+def _groups(args: argparse.Namespace, settings: Settings, _version: str) -> tuple[Group, ...]:
+    given = {name: read_value(name, text) for name, text in read_pairs(args.parameters).items()}
+    load = Load(args.messages, args.rate, args.duration, args.size, given)
+    return perf_groups(settings, load)

@@ -1,0 +1,132 @@
+"""Perf circuits: throughput and latency of every ordered pair of clients, with the error.
+
+    Throughput  so many messages as fast as the sender can; the rate at which each end works
+    Latency     messages at a rate that the pair keeps up with; how long each is on its way
+
+A receiver counts latencies in the buckets of an HDR histogram of 3 digits, so that nothing is lost
+when the coordinator puts them into one. They are corrected for the offset of the two clocks, which
+are asked over the broker before and after (`lab/timing.py`), and each is right within the error
+that follows from it. Below zero inside the error it counts as zero; outside it the clocks are not
+synchronised and the case fails: nothing is clamped (`clocks.Latency`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.core.errors import Rejected
+from tallystick.core.verdict import Difference, Outcome
+from tallystick.lab.cases import Settings
+from tallystick.lab.clocks import Latency, State
+from tallystick.lab.instance import Evidence, Finding, Group, Instance
+from tallystick.lab.judge import judge_circuit
+from tallystick.lab.pairs import Trial, trial_group
+from tallystick.lab.timing import error_of
+
+if TYPE_CHECKING:
+    from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+
+__all__ = ["PERCENTILES", "Load", "judge_perf", "merge", "perf_groups"]
+
+PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
+_LONGEST: Final = 3_600_000_000_000
+"""Nanoseconds: the largest latency of a histogram is an hour."""
+_DIGITS: Final = 3
+_SECOND: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What each pair carries; `given` are more parameters of Appendix C."""
+
+    messages: int = 2000
+    rate: int = 200
+    duration: int = 2
+    size: int = 256
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+def perf_groups(settings: Settings, load: Load) -> tuple[Group, ...]:
+    """Give both tests, for all pairs."""
+    words = f"size={load.size}"
+    return (
+        _group(settings, f"Throughput/messages={load.messages},{words}", load, load.messages, 0),
+        _group(
+            settings, f"Latency/rate={load.rate},duration={load.duration},{words}", load,
+            load.rate * load.duration, load.rate,
+        ),
+    )  # fmt: skip
+
+
+def _group(settings: Settings, path: str, load: Load, messages: int, rate: int) -> Group:
+    both = {"message_bytes": load.size, "check": "count", "stamp": True, **load.given}
+    sending = {**both, "num_messages": messages, "outgoing_rate": rate}
+    return trial_group(
+        settings,
+        Trial("Circuit", path, sending, both, judge_perf, messages, timed=True,
+              durable=bool(load.given.get("durable", False))),
+    )  # fmt: skip
+
+
+def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
+    """Judge the messages as in any circuit; then the clocks; and give the figures."""
+    finding = judge_circuit(instance, evidence)
+    if finding.outcome is not Outcome.PASSED:
+        return finding
+    sender, receiver = (part.client for part in instance.parts)
+    error = error_of(evidence.clocks, sender, receiver)
+    sent, received = (evidence.reports[number].body for number in (0, 1))
+    try:
+        buckets = {int(value): int(count) for value, count in received["latency"].items()}
+        histogram, zeros = merge([buckets], error)
+        measured = {
+            "messages": instance.messages,
+            "octets": instance.parts[0].body["message_bytes"],
+            "sent_per_second": _rate(instance.messages, sent["started_ns"], sent["ended_ns"]),
+            "received_per_second": _rate(
+                instance.messages - 1, received["first_ns"], received["last_ns"]
+            ),
+            **describe(histogram),
+            "error_ns": round(error),
+            "zero_within_error": zeros,
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as broken:
+        return Finding(Outcome.ERRORED, f"a report broke the protocol: {broken!r}")
+    except Rejected as failure:
+        difference = Difference("/1/receiver/latency", f">= -{round(error)}", min(buckets))
+        return Finding(Outcome.FAILED, str(failure), (difference,))
+    if histogram.get_total_count() != instance.messages:
+        told = Difference("/1/receiver/latency", instance.messages, histogram.get_total_count())
+        return Finding(Outcome.FAILED, "not every message has a latency", (told,))
+    return replace(finding, measured=measured)
+
+
+def merge(found: Sequence[Mapping[int, int]], error: float) -> tuple[HdrHistogram, int]:
+    """Put buckets into one histogram; give it, and how many are zero within the error."""
+    from hdrh.histogram import HdrHistogram  # noqa: PLC0415 (perf circuits only)
+
+    histogram, zeros = HdrHistogram(1, _LONGEST, _DIGITS), 0
+    for value, count in (item for buckets in found for item in buckets.items()):
+        state = Latency(value, error).state
+        if state is State.NOT_SYNCHRONISED:
+            raise Rejected(f"{state}: a message came {-value} ns before it was sent, and the "
+                           f"clocks are known to {round(error)} ns", code="clock")  # fmt: skip
+        zeros += count if state is State.ZERO_WITHIN_ERROR else 0
+        if not histogram.record_value(max(value, 0), count):
+            raise ValueError(f"a latency of {value} ns is no latency")
+    return histogram, zeros
+
+
+def describe(histogram: HdrHistogram) -> dict[str, Any]:
+    """Give what people read of a histogram, and the histogram itself, encoded (V2, compressed)."""
+    points = {f"p{point:g}": histogram.get_value_at_percentile(point) for point in PERCENTILES}
+    ends = {"min": histogram.get_min_value(), "max": histogram.get_max_value()}
+    mean = {"mean": round(histogram.get_mean_value())}
+    return {"latency_ns": {**ends, **mean, **points}, "histogram": histogram.encode().decode()}
+
+
+def _rate(messages: int, first: str, last: str) -> float:
+    taken = int(last) - int(first)
+    return round(messages / taken * _SECOND, 1) if taken > 0 else 0.0

@@ -1,0 +1,95 @@
+"""Ask the clocks of an instance's clients over the broker, before it and after it (Appendix E).
+
+    TIMING      CLOCK_SYNCH to one client after the other, back to back; the first answer is a
+                warm-up; what is left is averaged as Appendix E has it
+
+The offset of a client is its clock less the coordinator's. A receiver is told the shift that turns
+`arrival - SENT_NS` into a latency: the sender's offset less its own. The burst after the traffic
+says how far the clocks went apart meanwhile: at a steady rate the error of the shift is largest at
+one of the two ends. A client that sends to itself has one clock: no question, shift and error zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tallystick.lab.clocks import ZERO, Estimate, Sample, average
+from tallystick.lab.control import Control, Kind
+from tallystick.lab.state import Action, Live, Say, Stage, State
+
+__all__ = ["error_of", "hear_clock", "shift_of", "start_timing"]
+
+SAMPLES: Final = 25
+Burst = Mapping[str, Estimate]
+
+
+def start_timing(state: State, number: int, live: Live, actions: list[Action]) -> State:
+    """Begin a burst; with one client only there is nothing to ask."""
+    parts = live.instance.parts
+    names = {part.client for part in parts}
+    pending = frozenset(range(len(parts))) if len(names) > 1 else frozenset[int]()
+    until = state.at + state.plan.limits.answer
+    live = replace(live, stage=Stage.TIMING, pending=pending, until=until, samples=())
+    if pending:
+        _ask(state, number, live, actions)
+    else:
+        live = replace(live, clocks=(*live.clocks, {}))
+    return replace(state, live={**state.live, number: live})
+
+
+def _asked(live: Live) -> str:
+    """Give the client whose turn it is."""
+    return live.instance.parts[min(live.pending)].client
+
+
+def _ask(state: State, number: int, live: Live, actions: list[Action]) -> None:
+    """Ask the time; the shell stamps T1 when it sends."""
+    assignment = f"{state.plan.run}/clock/{number}"
+    actions.append(Say(Control(Kind.CLOCK_SYNCH, {"T1": 0}, assignment=assignment), _asked(live)))
+
+
+def hear_clock(
+    state: State, control: Control, stamp: int, actions: list[Action]
+) -> tuple[State, int | None]:
+    """Take an answer in; give the number of the instance whose burst is over with it, if any."""
+    run, _, text = control.assignment.partition("/clock/")
+    number = int(text) if run == state.plan.run and text.isdecimal() else -1
+    live = state.live.get(number)
+    if live is None or live.stage is not Stage.TIMING or control.client != _asked(live):
+        return state, None
+    sent, there, answered = (control.fields[name] for name in ("T1", "T2", "T3"))
+    live = replace(live, samples=(*live.samples, Sample(sent, there, answered, stamp)))
+    if len(live.samples) > SAMPLES:
+        live = _next_client(live, control.client)
+    if live.pending:
+        _ask(state, number, live, actions)
+    return replace(state, live={**state.live, number: live}), None if live.pending else number
+
+
+def _next_client(live: Live, client: str) -> Live:
+    parts = live.instance.parts
+    first = len({parts[at].client for at in live.pending}) == len({part.client for part in parts})
+    earlier, burst = (live.clocks, {}) if first else (live.clocks[:-1], live.clocks[-1])
+    return replace(
+        live,
+        samples=(),
+        pending=frozenset(at for at in live.pending if parts[at].client != client),
+        clocks=(*earlier, {**burst, client: average(live.samples[1:])}),
+    )
+
+
+def shift_of(burst: Burst, sender: str, receiver: str) -> int:
+    """Give what a receiver must add to `arrival - SENT_NS`, in nanoseconds."""
+    return round(burst.get(sender, ZERO).offset - burst.get(receiver, ZERO).offset)
+
+
+def error_of(bursts: Sequence[Burst], sender: str, receiver: str) -> float:
+    """Give how far off a latency can be, when it was shifted by what the first burst says."""
+    told = shift_of(bursts[0], sender, receiver)
+    return max(
+        abs(shift_of(burst, sender, receiver) - told)
+        + sum(burst.get(name, ZERO).bound for name in (sender, receiver))
+        for burst in bursts
+    )
