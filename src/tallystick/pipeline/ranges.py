@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["check_grown", "find_new", "is_log", "read_parts"]
+__all__ = ["check_grown", "check_unread", "find_new", "is_log", "read_parts"]
 
 _GROWING: Final = ("lines", "kafka")
 
@@ -57,6 +57,18 @@ def check_grown(known: Sequence[Source], log: Source) -> None:
             code="input.rewound",
             hint="it was replaced; give it another name, or another --out",
         )
+
+
+def check_unread(folder: Path, fresh: Sequence[Source]) -> None:
+    """Refuse ranges that another run has read since they were planned."""
+    known = read_parts(folder) if any(is_log(one) for one in fresh) else {}
+    for one in fresh:
+        if is_log(one) and find_new(known.get(one.path, []), one) != [one]:
+            raise Unavailable(
+                f"{one.path} was read by another run in the meantime",
+                code="lake.changed",
+                hint="run it again: it goes on where that one ended",
+            )
 
 
 def find_new(known: Sequence[Source], log: Source) -> list[Source]:
