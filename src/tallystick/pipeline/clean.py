@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.pipeline.lake import MANIFEST, Lake, read_manifest
-from tallystick.pipeline.ranges import find_new, read_parts
-from tallystick.pipeline.sources import Source
+from tallystick.pipeline.ranges import find_new, read_log, read_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from tallystick.pipeline.sources import Source
 
 __all__ = ["KEEP", "Cleaned", "clean"]
 
@@ -57,20 +58,18 @@ def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
         if not in_use:
             shutil.rmtree(lake.root / "streams" / rules.name, ignore_errors=True)
         for part in list(rules.iterdir()):
-            told = _read_part(part)
-            if told is None:
+            place = part / "part.json"
+            log = read_log(place) if place.exists() else None
+            if not place.exists():
                 may_go = unfinished
-            elif told["changed"] is None:
-                log = Source(**told)
-                may_go = (
-                    log not in judged[rules.name][log.path]  # it was joined into a larger one
-                    if in_use
-                    else _is_judged(judged.values(), log)
-                )
-            else:
+            elif log is None:
                 may_go = (rules.name, part.name) not in used
+            elif in_use:
+                may_go = log not in judged[rules.name][log.path]  # it was joined into a larger one
+            else:
+                may_go = _is_judged(judged.values(), log)
             if may_go:
-                (part / "part.json").unlink(missing_ok=True)
+                place.unlink(missing_ok=True)
                 shutil.rmtree(part)
                 parts += 1
         if not any(rules.iterdir()):
@@ -90,16 +89,6 @@ def _list_runs(root: Path) -> list[tuple[Path, dict[str, Any]]]:
         (folder, json.loads((folder / MANIFEST).read_bytes()))
         for _, _, folder in sorted(runs(), reverse=True)
     ]
-
-
-def _read_part(part: Path) -> dict[str, Any] | None:
-    """Give the source of a part, or None when it is unfinished."""
-    try:
-        told: dict[str, Any] = json.loads((part / "part.json").read_bytes())
-    except FileNotFoundError:
-        return None
-    told.pop("rows")
-    return told
 
 
 def _is_judged(judged: Iterable[Mapping[str, Sequence[Source]]], log: Source) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["check_grown", "check_unread", "find_new", "is_log", "read_parts"]
+__all__ = ["check_grown", "check_unread", "find_new", "is_log", "read_log", "read_parts"]
 
 _GROWING: Final = ("lines", "kafka")
 
@@ -32,11 +32,19 @@ def read_parts(folder: Path) -> dict[str, list[Source]]:
     """Give the finished parts of logs in a folder of parts, by path, in order."""
     found: dict[str, list[Source]] = {}
     for place in folder.glob("*/part.json"):
-        told = json.loads(place.read_bytes())
-        if told["changed"] is None:
-            told.pop("rows")
-            found.setdefault(told["path"], []).append(Source(**told))
+        log = read_log(place)
+        if log is not None:
+            found.setdefault(log.path, []).append(log)
     return {path: _drop_inner(parts) for path, parts in found.items()}
+
+
+def read_log(place: Path) -> Source | None:
+    """Give the range that a `part.json` tells of, or None when it is of a file in one state."""
+    told = json.loads(place.read_bytes())
+    if told.get("changed", 0) is not None:  # the first format did not say: it had no logs
+        return None
+    told.pop("rows")
+    return Source(**told)
 
 
 def _drop_inner(parts: list[Source]) -> list[Source]:
