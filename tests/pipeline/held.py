@@ -19,7 +19,7 @@ from tallystick.pipeline.lake import read_manifest
 from tallystick.pipeline.tables import TABLES
 
 HOLD = Path(__file__).parent / "hold"
-LIMIT = 240.0
+LIMIT = 600.0
 
 
 def wait_for(ready: Callable[[], bool], about: str) -> None:

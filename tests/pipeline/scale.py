@@ -27,6 +27,8 @@ from tallystick.pipeline.session import open_session
 
 PAD = "QUJD" * 300
 FILES = 16
+LEAST = 480
+"""MB; with less, Spark starts only if it may reserve less than it wants to, here a quarter."""
 HOT = 10
 """Of so many messages one is not hot."""
 
@@ -107,6 +109,8 @@ def measure_memory(folder: Path, heap: int, times: int) -> dict[str, Any]:
         "--registry", str(write_registry(folder / "registry")), "--out", str(folder / "lake"),
         "--conf", f"spark.driver.memory={heap}m", "--json",
     ]  # fmt: skip
+    if heap < LEAST:
+        command += ["--conf", f"spark.testing.reservedMemory={heap << 18}"]
     begun, most = time.monotonic(), {"java": 0, "python": 0}
     with subprocess.Popen(command, stdout=(folder / "out").open("wb")) as process:
         while process.poll() is None:

@@ -48,6 +48,9 @@ def lake(tmp_path: Path) -> Path:
         add_part(tmp_path, "old", f"log{start}", log=start)
         add_part(tmp_path, "new", f"log{start}", log=start)
     add_part(tmp_path, "new", "begun", whole=False)
+    first = tmp_path / "parts" / "first" / "x"
+    first.mkdir(parents=True)
+    write_json(first / "part.json", {"source": "x", "rows": {}})  # as the first version wrote it
     (tmp_path / "streams" / "old" / "x").mkdir(parents=True)
     (tmp_path / "streams" / "new" / "x").mkdir(parents=True)
     add_run(tmp_path, "r0", "old", ["a0", "log0"])
@@ -97,7 +100,7 @@ def test_unfinished_parts_go_where_nobody_reads(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pipeline", "clean", "--lake", str(lake), "--keep", "2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"runs": 2, "parts": 5}
+    assert json.loads(capsys.readouterr().out) == {"runs": 2, "parts": 6}
     assert "parts/new/begun" not in names(lake, "parts/*/*")
     assert main(["pipeline", "clean", "--lake", str(lake / "nobody")]) == 2
     assert not (lake / "nobody").exists()

@@ -21,9 +21,9 @@ from tallystick.core.tap import Watch
 from tallystick.pipeline import run
 from tallystick.pipeline.capture import Record
 from tallystick.pipeline.kafka import find_partitions, read_access
-from tallystick.pipeline.lake import open_lake
+from tallystick.pipeline.lake import open_lake, write_json
 from tallystick.pipeline.planted import plant
-from tallystick.pipeline.ranges import check_grown, find_new
+from tallystick.pipeline.ranges import check_grown, check_unread, find_new
 from tallystick.pipeline.read import read_records
 from tallystick.pipeline.sources import Source, split
 from tallystick.runtime.tap import tapping
@@ -170,6 +170,20 @@ def test_what_stands_in_the_lake_is_not_read_again(
 ) -> None:
     found = find_new(list(ranges(*known)), next(ranges(log)))
     assert [(one.start, one.stop) for one in found] == new
+
+
+@pytest.mark.parametrize("bounds", [(0, 4), (4, 9), (4, 5), (0, 12)])
+def test_a_range_that_was_read_since_it_was_planned_is_told(
+    bounds: tuple[int, int], tmp_path: Path
+) -> None:
+    (planned,) = ranges((3, 9))
+    check_unread(tmp_path, [planned])
+    (read,) = ranges(bounds)
+    (tmp_path / read.key).mkdir()
+    write_json(tmp_path / read.key / "part.json", {**read.as_json(), "rows": {}})
+    with pytest.raises(TallystickError) as told:
+        check_unread(tmp_path, [planned])
+    assert told.value.code == "lake.changed"
 
 
 def test_a_log_shorter_than_what_was_read_is_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -115,7 +116,9 @@ def test_what_is_wrong_with_a_stream_is_one_clear_line(
 def test_a_killed_stream_goes_on_as_if_nothing_had_been(
     spark: SparkSession, registry: Path, kafka: str, topic: str, tmp_path: Path
 ) -> None:
-    """Kill it between two parts of its first batch; then let it end, and compare."""
+    """Kill it between two parts of its first batch; let it end, and compare with one that goes on
+    and on until it is stopped.
+    """
     records, lines = bodies(200), lines_of(100)
     folder, lake = tmp_path / "in", tmp_path / "lake"
     folder.mkdir()
@@ -136,7 +139,9 @@ def test_a_killed_stream_goes_on_as_if_nothing_had_been(
     stream(make_stream(inputs, registry, lake), spark)
     assert set(parts) < set(lake.glob("parts/*/*/part.json"))
     undisturbed = tmp_path / "undisturbed"
-    stream(make_stream(inputs, registry, undisturbed), spark)
+    stopping = Event()
+    task = make_stream(inputs, registry, undisturbed)
+    stream(task, spark, every="1 second", stopping=stopping, tell=lambda _: stopping.set())
     wanted, found = read_tables(undisturbed), read_tables(lake)
     assert len(wanted["messages"]) == len(records) + len(lines)
     for name in wanted:

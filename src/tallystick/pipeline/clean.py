@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.pipeline.lake import MANIFEST, Lake, read_manifest
-from tallystick.pipeline.parts import MARK, read_part
-from tallystick.pipeline.ranges import find_new, read_parts
+from tallystick.pipeline.parts import MARK
+from tallystick.pipeline.ranges import find_new, read_log, read_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,20 +59,18 @@ def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
         if not in_use:
             shutil.rmtree(lake.root / "streams" / rules.name, ignore_errors=True)
         for part in list(rules.iterdir()):
-            told = read_part(part)
-            if told is None:
+            place = part / MARK
+            log = read_log(place) if place.exists() else None
+            if not place.exists():
                 may_go = unfinished
-            elif told.source.changed is None:
-                log = told.source
-                may_go = (
-                    log not in judged[rules.name][log.path]  # it was joined into a larger one
-                    if in_use
-                    else _is_judged(judged.values(), log)
-                )
-            else:
+            elif log is None:
                 may_go = (rules.name, part.name) not in used
+            elif in_use:
+                may_go = log not in judged[rules.name][log.path]  # it was joined into a larger one
+            else:
+                may_go = _is_judged(judged.values(), log)
             if may_go:
-                (part / MARK).unlink(missing_ok=True)
+                place.unlink(missing_ok=True)
                 shutil.rmtree(part)
                 parts += 1
         if not any(rules.iterdir()):

@@ -26,9 +26,9 @@ MARK = "part.json"
 
 
 class Part(NamedTuple):
-    """What is known about a part that is whole."""
+    """What is known about a part that is whole; the first format did not say of which source."""
 
-    source: Source
+    source: Source | None
     rows: dict[str, int]
     figures: dict[str, int]
 
@@ -40,7 +40,7 @@ def read_part(folder: Path) -> Part | None:
     except FileNotFoundError:
         return None
     rows, figures = told.pop("rows"), told.pop("figures", {})
-    return Part(Source(**told), rows, figures)
+    return Part(Source(**told) if "path" in told else None, rows, figures)
 
 
 def finish_part(folder: Path, source: Source, receipts: Sequence[Receipt]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["check_grown", "find_new", "is_log", "read_parts"]
+__all__ = ["check_grown", "check_unread", "find_new", "is_log", "read_log", "read_parts"]
 
 _GROWING: Final = ("lines", "kafka")
 
@@ -32,10 +32,18 @@ def read_parts(folder: Path) -> dict[str, list[Source]]:
     """Give the finished parts of logs in a folder of parts, by path, in order."""
     found: dict[str, list[Source]] = {}
     for place in folder.glob(f"*/{MARK}"):
-        part = read_part(place.parent)
-        if part is not None and part.source.changed is None:
-            found.setdefault(part.source.path, []).append(part.source)
+        log = read_log(place)
+        if log is not None:
+            found.setdefault(log.path, []).append(log)
     return {path: _drop_inner(parts) for path, parts in found.items()}
+
+
+def read_log(place: Path) -> Source | None:
+    """Give the range that a `part.json` tells of, or None when it is of a file in one state."""
+    part = read_part(place.parent)
+    if part is None or part.source is None or not is_log(part.source):
+        return None
+    return part.source
 
 
 def _drop_inner(parts: list[Source]) -> list[Source]:
@@ -56,6 +64,18 @@ def check_grown(known: Sequence[Source], log: Source) -> None:
             code="input.rewound",
             hint="it was replaced; give it another name, or another --out",
         )
+
+
+def check_unread(folder: Path, fresh: Sequence[Source]) -> None:
+    """Refuse ranges that another run has read since they were planned."""
+    known = read_parts(folder) if any(is_log(one) for one in fresh) else {}
+    for one in fresh:
+        if is_log(one) and find_new(known.get(one.path, []), one) != [one]:
+            raise Unavailable(
+                f"{one.path} was read by another run in the meantime",
+                code="lake.changed",
+                hint="run it again: it goes on where that one ended",
+            )
 
 
 def find_new(known: Sequence[Source], log: Source) -> list[Source]:

@@ -31,7 +31,7 @@ from tallystick.pipeline.ingest import Job, Receipt, ingest, part_tables
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest
 from tallystick.pipeline.parts import MARK, Part, finish_part, read_part
-from tallystick.pipeline.ranges import check_grown, find_new, is_log, read_parts
+from tallystick.pipeline.ranges import check_grown, check_unread, find_new, is_log, read_parts
 from tallystick.pipeline.session import LOCAL, explain, open_session
 from tallystick.pipeline.sources import Source, Split, find_sources, split
 from tallystick.pipeline.tables import TABLES
@@ -145,6 +145,7 @@ def run(
     if plan.is_current and not force:
         return {**read_manifest(plan.lake), "skipped": True}
     with open_lake(plan.lake) as lake:
+        check_unread(lake.part(plan.rules, ""), plan.fresh)
         if session is not None:
             manifest = build_run(plan, lake, session, watch)
         else:

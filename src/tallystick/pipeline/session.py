@@ -49,6 +49,7 @@ _ALWAYS: Final = {
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.hadoop.parquet.block.size": str(32 << 20),
 }
 
 
