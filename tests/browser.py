@@ -20,14 +20,14 @@ from typing import Any, Final
 
 import pytest
 
-__all__ = ["browse", "find_modules", "need"]
+__all__ = ["browse"]
 
 _ROOT: Final = Path(__file__).parents[1]
 _LOCKED: Final = _ROOT / "tests" / "server" / "page"
 _RUNNER: Final = Path(__file__).with_name("browser.mjs")
 
 
-def need(program: str, package: str) -> str:
+def _need(program: str, package: str) -> str:
     """Find a program, or fail with the command that installs it."""
     found = shutil.which(program)
     if found is None:
@@ -35,9 +35,9 @@ def need(program: str, package: str) -> str:
     return found
 
 
-def find_modules() -> Path:
+def _find_modules() -> Path:
     """Give the folder with playwright-core and axe-core, installed once for this lock."""
-    need("npm", "npm")
+    _need("npm", "npm")
     lock = (_LOCKED / "package-lock.json").read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tallystick"
     home = cache / f"page-{hashlib.sha256(lock).hexdigest()[:16]}"
@@ -59,8 +59,8 @@ def browse(page: Path | str, script: Path, folder: Path) -> dict[str, Any]:
     address = page.as_uri() if isinstance(page, Path) else page
     pictures = os.environ.get("TALLYSTICK_PICTURES") or str(folder)
     done = subprocess.run(
-        [need("node", "nodejs"), str(_RUNNER), str(find_modules()), address, str(script),
-         need("chromium", "chromium"), str(folder / "profile"), pictures],
+        [_need("node", "nodejs"), str(_RUNNER), str(_find_modules()), address, str(script),
+         _need("chromium", "chromium"), str(folder / "profile"), pictures],
         capture_output=True,
         text=True,
         check=False,

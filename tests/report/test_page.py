@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.test_page import modules, need
+from tests.browser import browse
 
 from tallystick.cli import main
 from tallystick.core.journal import (
@@ -27,8 +25,6 @@ from tallystick.core.journal import (
 from tallystick.core.verdict import Difference, Outcome, Verdict
 from tallystick.report.page import build_page, pair_of
 from tallystick.report.table import repeat_command
-
-__all__ = ["modules"]
 
 HERE = Path(__file__).parent / "page"
 HOSTILE = "</script><img src=x onerror=alert(1)><!--"
@@ -125,8 +121,8 @@ def test_a_coverage_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def seen(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Run the browser once; the pictures stay in TALLYSTICK_PICTURES when it is set."""
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Run the browser once."""
     folder = tmp_path_factory.mktemp("report")
     cut = journal(*TIERS, *OTHERS, subject="rabbitmq", complete=False)
     runs = write(folder / "runs.jsonl", journal(*PAIRS), cut)
@@ -135,19 +131,7 @@ def seen(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     page = folder / "page.html"
     command = ["report", "build", str(runs), "-o", str(page), "--against", str(old)]
     assert main([*command, "--coverage", str(folder / "coverage.json")]) == 0
-    pictures = os.environ.get("TALLYSTICK_PICTURES") or str(tmp_path_factory.mktemp("pictures"))
-    node, chromium = need("node", "nodejs"), need("chromium", "chromium")
-    profile = str(tmp_path_factory.mktemp("profile"))
-    done = subprocess.run(
-        [node, str(HERE / "check.mjs"), str(modules), str(page), chromium, profile, pictures],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    value: dict[str, Any] = json.loads(done.stdout)
-    return value
+    return browse(page, HERE / "check.mjs", folder)
 
 
 def test_the_page_opens_from_disk_alone_and_without_errors(seen: dict[str, Any]) -> None:
