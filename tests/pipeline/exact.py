@@ -5,13 +5,16 @@
 
 The loop judges every record by the rule itself (`judge_record`, no quick way) and builds the tables
 with dictionaries. DuckDB reads both sides from their files and takes the rows that only one has.
+A replayed candidate is held to the loop likewise.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -27,12 +30,14 @@ from tallystick.pipeline.capture import Record
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import table_files
 from tallystick.pipeline.plain import make_tables
-from tallystick.pipeline.planted import plant, write_registry
+from tallystick.pipeline.planted import WAYS, plant, write_registry
+from tallystick.pipeline.replay import replay
 from tallystick.pipeline.run import make_plan, run
 from tallystick.pipeline.session import open_session
 from tallystick.pipeline.tables import TABLES
 from tests.pipeline.hostile import records as hostile_records
 
+LEAST = 450
 COLUMNS = ("direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body",
            "sections")  # fmt: skip
 
@@ -94,6 +99,19 @@ def compare(
     return differences(place / "lake", place / "plain")
 
 
+def compare_replay(place: Path, session: Any) -> tuple[dict[str, int], dict[str, int]]:
+    """Replay a candidate that refuses small orders; give the breaks by program, both ways."""
+    schema = json.loads((place / "registry" / "schemas" / "orders-created.json").read_bytes())
+    schema["properties"]["amount"]["minimum"] = LEAST
+    told = replay(place / "lake", WAYS[0].urn, schema, session=session)
+    expected: Counter[str] = Counter()
+    for file in (place / "plain" / "parts").glob("*/envelopes-*.parquet"):
+        for row in pq.read_table(file, columns=["urn", "node", "data"]).to_pylist():
+            if row["urn"] == WAYS[0].urn and json.loads(row["data"])["amount"] < LEAST:
+                expected[row["node"]] += 1
+    return {str(one.node): one.broken for one in told.producers}, dict(expected)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=0)
@@ -105,9 +123,15 @@ def main() -> int:
         records = (one.record for one in plant((arguments.messages or 2_000_000) // 2)[1])
     with tempfile.TemporaryDirectory() as folder, open_session() as session:
         found = compare(Path(folder), records, session)
+        replayed, expected = compare_replay(Path(folder), session)
     for name, (rows, ours, theirs) in found.items():
         print(f"{name:16} {rows:9} rows   only Spark {ours}   only the loop {theirs}")
-    return 1 if any(ours or theirs for _, ours, theirs in found.values()) else 0
+    print(f"replay           {replayed} would break, the loop says {expected}")
+    return (
+        1
+        if replayed != expected or any(ours or theirs for _, ours, theirs in found.values())
+        else 0
+    )
 
 
 if __name__ == "__main__":
