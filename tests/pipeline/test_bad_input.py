@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.pipeline import run
 from tallystick.pipeline.show import read_rows
+from tests.pipeline.held import LIMIT, held_environment, running, wait_held
 from tests.pipeline.test_reading import lines_of, read_all
 
 if TYPE_CHECKING:
@@ -83,3 +86,19 @@ def test_too_little_memory_is_told(registry: Path, tmp_path: Path) -> None:
     assert "too little memory" in done.stderr
     assert "spark.driver.memory=1g" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_java_that_dies_in_the_middle_is_told(registry: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\n".join(lines_of()) + b"\n")
+    flag = tmp_path / "held"
+    command = ["pipeline", "run", "--input", str(tmp_path / "a"), "--registry", str(registry),
+               "--out", str(tmp_path / "lake")]  # fmt: skip
+    held = held_environment("os.rename", "*/messages-*.parquet", 1, flag)
+    with running(command, held) as process:
+        wait_held(process, flag)
+        (java,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(java), signal.SIGKILL)
+        _, told = process.communicate(timeout=LIMIT)
+    assert process.returncode == 2
+    assert told.decode().startswith("tally: Java has died under Spark")
+    assert "Traceback" not in told.decode()

@@ -106,6 +106,8 @@ def test_a_missing_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         ("java.lang.OutOfMemoryError: Java heap space", "memory"),
         ("System memory 259522560 must be at least 471859200", "memory"),
         ("Could not parse Master URL: 'x'", "master"),
+        ("[Errno 111] Connection refused", "memory"),
+        ("x\ntallystick.core.errors.Unavailable: kafka: Connection refused\ny", "spark.task"),
         ("something else\nand more", "spark"),
     ],
 )

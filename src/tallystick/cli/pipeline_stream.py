@@ -93,7 +93,8 @@ def _stream(args: argparse.Namespace) -> int:
 
     def tell(manifest: dict[str, Any]) -> None:
         if args.json:
-            print(json.dumps({"folder": manifest["folder"], "figures": manifest["figures"]}))
+            told = {"folder": manifest["folder"], "figures": manifest["figures"]}
+            print(json.dumps(told), flush=True)
         else:
             figures = manifest["figures"]
             print(f"{figures['messages']} messages, {figures['refused']} refused: "

@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,7 +73,8 @@ def open_session(
     try:
         yield session
     finally:
-        session.stop()
+        with suppress(OSError):  # its Java may have died, and then the run has said so
+            session.stop()
         log.unlink(missing_ok=True)
 
 
@@ -83,6 +84,7 @@ def _java() -> str:
 
 
 def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession:
+    from pyspark.accumulators import AccumulatorTCPServer  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415 - loads only when a run begins
 
     settings = dict(_ALWAYS)
@@ -98,6 +100,8 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
     for name, value in {**settings, **conf}.items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
+    # when Java dies, `explain` says so
+    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     session.sparkContext.setLogLevel("OFF")
     logging.getLogger("SQLQueryContextLogger").disabled = True  # `explain` says it in one line
     return session
@@ -133,6 +137,7 @@ def _said_elsewhere(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
+_DIED: Final = "Java has died under Spark, most likely for want of memory"
 _CAUSES: Final = (
     ("OutOfMemoryError", "memory", "Spark ran out of memory",
      "give it more with --conf spark.driver.memory=4g"),
@@ -148,6 +153,10 @@ _CAUSES: Final = (
      "check the address given with --master"),
     ("Could not parse Master URL", "master", "this is no Spark master",
      "local[2], spark://host:7077, yarn or k8s://..."),
+    ("Answer from Java side is empty", "memory", _DIED,
+     "give it more with --conf spark.driver.memory=4g"),
+    ("Connection refused", "memory", _DIED,
+     "give it more with --conf spark.driver.memory=4g"),
 )  # fmt: skip
 
 _OWN: Final = re.compile(r"tallystick\.core\.errors\.\w+: (.+)")
@@ -159,12 +168,12 @@ def explain(error: BaseException, log: Path | None = None) -> Unavailable | Usag
     said = str(error)
     if log is not None and log.exists():
         said += log.read_text(encoding="utf-8", errors="replace")[-20_000:]
-    for sign, code, message, hint in _CAUSES:
-        if sign in said:
-            return Unavailable(message, code=code, hint=hint)
     own = _OWN.search(said)
     if own is not None:
         return Unavailable(own[1][:500], code="spark.task")
+    for sign, code, message, hint in _CAUSES:
+        if sign in said:
+            return Unavailable(message, code=code, hint=hint)
     lines = [line for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
     return Unavailable(f"Spark failed: {first[:300]}", code="spark")
