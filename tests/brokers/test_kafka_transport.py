@@ -43,6 +43,16 @@ def test_a_rewind_begins_at_the_first_that_is_not_done_and_ends_what_is_out() ->
     assert (partition.epoch, partition.out, partition.position()) == (before + 1, set(), 1)
 
 
+def test_a_log_that_begins_anew_is_not_committed_to_where_the_old_one_ended() -> None:
+    partition = Partition()
+    for offset in range(10):
+        partition.hand_out(offset)
+    partition.finish(*range(10))
+    partition.hand_out(0)
+    partition.finish(0)
+    assert partition.position() == 1
+
+
 @pytest.mark.parametrize("tiers", ["x", "0", "-5", "5,x"])
 def test_tiers_that_are_no_milliseconds_are_refused(tiers: str) -> None:
     with pytest.raises(UsageError):
