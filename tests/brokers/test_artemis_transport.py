@@ -1,4 +1,4 @@
-"""What is Artemis's own: what a link had out is lost with it, whether the broker is there or not."""
+"""What is Artemis's own: what a link had out is lost with it, broker there or not."""
 
 from __future__ import annotations
 

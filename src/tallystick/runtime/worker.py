@@ -98,6 +98,7 @@ class Worker:
             self._limit = inf if limit is None else limit
             self._consume(idle)
         finally:
+            self._todo.clear()  # after a fault of ours nobody settles what is not begun
             for _ in threads:
                 self._ring.put(False)
 
