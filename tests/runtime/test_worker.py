@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from threading import Event, Thread
+from threading import enumerate as list_threads
 from time import monotonic
 from typing import Any
 
@@ -74,3 +75,69 @@ def test_a_message_that_is_held_back_keeps_no_other_waiting(
     thread.join(60)
     assert stopping.is_set()
     assert (worker.counts["handled"], worker.counts["retried"]) == (1, 1)
+
+
+def test_a_worker_without_room_takes_part_in_its_group_and_takes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tallystick.runtime.worker._ATTEND", 0.0)
+    attended = Event()
+
+    class Log(MemoryTransport):
+        capabilities: Capabilities = replace(MemoryTransport.capabilities, log=True)
+
+        def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+            if not limit:
+                attended.set()
+                return []
+            return super().receive(queue, limit, timeout)
+
+    space, seen = Space(), list[bool]()
+    monkeypatch.setattr(App, "_open", lambda _: Log(space))
+    app = App("memory://", prefetch=0)
+
+    @app.handler(URN)
+    def handle(_data: dict[str, Any]) -> None:
+        seen.append(attended.wait(60))
+
+    app.publish(URN, {})
+    worker = Worker(Log(space), "default", app._worker("default")[0]._execution, Event())
+    worker.run(limit=1)
+    assert seen == [True]
+    assert worker.counts == {"handled": 1}
+
+
+def test_threads_that_are_busy_are_called_no_more_often_than_there_are() -> None:
+    execution = App("memory://", concurrency=3)._worker("default")[0]._execution
+    worker = Worker(open_transport(Space()), "default", execution, Event())
+    for _ in range(100):
+        worker._hand_out([ACK.delivery] * 5)
+    assert (len(worker._todo), worker._ring.qsize()) == (500, 3)
+
+
+def test_a_worker_that_fails_begins_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(MemoryTransport):
+        def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+            if begun:
+                raise RuntimeError("a fault of ours")
+            return super().receive(queue, limit, timeout)
+
+    space, begun, failed = Space(), list[int](), Event()
+    monkeypatch.setattr(App, "_open", lambda _: MemoryTransport(space))
+    app = App("memory://")
+
+    @app.handler(URN)
+    def handle(data: dict[str, Any]) -> None:
+        begun.append(data["n"])
+        failed.wait(60)
+
+    for n in range(3):
+        app.publish(URN, {"n": n})
+    worker = Worker(Broken(space), "default", app._worker("default")[0]._execution, Event())
+    with pytest.raises(RuntimeError):
+        worker.run()
+    failed.set()
+    for thread in list_threads():
+        if thread.name == "default-0":
+            thread.join(60)
+    assert begun == [0]

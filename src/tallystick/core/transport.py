@@ -1,7 +1,8 @@
 """A `Transport` moves frames. It knows no envelope, and every blocking call has a timeout.
 
     send      confirmed by the broker when it returns; a batch is sent together
-    receive   up to `limit` deliveries, waiting `timeout` seconds for the first
+    receive   up to `limit` deliveries, waiting `timeout` seconds for the first; a limit of 0 takes
+              none, and lets a group of consumers share a `log` out anew
     ack       these are done
     release   hand it out again, natively, after a delay where the broker `waits`
     replace   send a frame in place of a delivery: at once where the broker can, else send, then ack

@@ -28,8 +28,8 @@ from tallystick.runtime.retry import draw
 from tallystick.runtime.settings import Settings
 
 __all__ = [
-    "Failure", "Plan", "Rules", "carried", "plan_failure", "plan_gated", "plan_release",
-    "plan_return", "plan_success",
+    "Failure", "Plan", "Rules", "carried", "is_return", "plan_failure", "plan_gated",
+    "plan_release", "plan_return", "plan_success",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -90,6 +90,11 @@ def plan_success(reading: Reading, outcome: str = "handled") -> Plan:
 def plan_return(delivery: Delivery) -> Plan:
     """Hand back a delivery that this worker will not handle any more."""
     return Plan("release", delivery, "handed_back", note="stopping")
+
+
+def is_return(plan: Plan) -> bool:
+    """Say whether a plan does no more than hand a message back as it came."""
+    return plan.here or plan.outcome == "handed_back"
 
 
 def plan_gated(rules: Rules, reading: Reading) -> Plan:

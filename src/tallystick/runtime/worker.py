@@ -31,7 +31,7 @@ from tallystick.core.transport import Delivery, Transport
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
-from tallystick.runtime.settlement import Plan, plan_return
+from tallystick.runtime.settlement import Plan, is_return, plan_return
 from tallystick.runtime.waiting import Waiting
 
 __all__ = ["Worker"]
@@ -41,6 +41,8 @@ _IDLE: Final = 0.5
 _BUSY: Final = 0.02
 _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 _MOST_STUCK: Final = 1000
+_ATTEND: Final = 5.0
+"""Seconds after which a worker that has no room takes part in its group of consumers."""
 _LEFT: Final = 1.0
 """Seconds until a message that could not be settled is left to the broker, which may be at once."""
 _LINGER: Final = 0.005
@@ -68,6 +70,7 @@ class Worker:
         self._wake: Final[SimpleQueue[None]] = SimpleQueue()
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
+        self._attend_at = 0.0
         self._running: dict[int, Delivery] = {}
         self._held: Final = Waiting()
         self._failed: Final[dict[int, int]] = {}
@@ -95,6 +98,7 @@ class Worker:
             self._limit = inf if limit is None else limit
             self._consume(idle)
         finally:
+            self._todo.clear()  # after a fault of ours nobody settles what is not begun
             for _ in threads:
                 self._ring.put(False)
 
@@ -105,6 +109,8 @@ class Worker:
             room = self._room()
             if not room and self._taken >= self._limit and not self._busy():
                 return
+            if not room and self._transport.capabilities.log and monotonic() >= self._attend_at:
+                self._receive(0, 0)  # a group waits for each of its members
             if not room or self._is_time():
                 plans = self._collect(0 if room else _BUSY)
                 if self._is_rush(plans):
@@ -146,8 +152,8 @@ class Worker:
 
     def _hand_out(self, deliveries: list[Delivery]) -> None:
         self._todo.extend(deliveries)
-        for _ in range(min(len(deliveries), self._settings.concurrency)):
-            self._ring.put(True)
+        for _ in range(min(len(deliveries), self._settings.concurrency - self._ring.qsize())):
+            self._ring.put(True)  # never more than there are threads: each takes all it finds
 
     def _wait(self, last: float, idle: float | None) -> float:
         if self._busy():
@@ -159,6 +165,7 @@ class Worker:
 
     def _receive(self, limit: int, timeout: float) -> list[Delivery]:
         began = time_ns()
+        self._attend_at = monotonic() + _ATTEND
         try:
             deliveries = self._transport.receive(self._queue, limit, timeout)
         except TallystickError as error:
@@ -281,7 +288,7 @@ class Worker:
         if acks:
             self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
         for plan in plans if len(acks) < len(plans) else ():
-            if self._transport.capabilities.log and _is_return(plan):
+            if self._transport.capabilities.log and is_return(plan):
                 self._note([plan])  # uncommitted is enough; a rewind undoes what runs
             elif plan.move != "ack":
                 self._perform([plan], self._move(plan))
@@ -390,8 +397,3 @@ class Worker:
     def _hand_back(self, deliveries: list[Delivery]) -> None:
         """Give deliveries back, the last first: a broker that puts them in front keeps order."""
         self._settle([plan_return(one) for one in reversed(deliveries)])
-
-
-def _is_return(plan: Plan) -> bool:
-    """Say whether a plan does no more than hand a message back as it came."""
-    return plan.here or plan.outcome == "handed_back"

@@ -127,6 +127,8 @@ class ArtemisTransport:
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
         """Release it, uncounted; the broker hands it out again, at once."""
+        if not self._is_mine(delivery):
+            raise lost()
         with self._talking() as proton:
             self._settle([delivery], proton.Delivery.RELEASED)
 

@@ -7,7 +7,7 @@ made with the broker's own time stamps, because a parked record waits from when 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -130,6 +130,19 @@ class Cluster:
         if error.code() in _NEW_TOPICS or error.retriable():
             return False
         raise KafkaException(error)
+
+    def attend(self, consumer: Any, held: Collection[int]) -> None:
+        """Take part in a group and take no record: the others wait for one that does not poll."""
+        places = [one for one in consumer.assignment() if one.partition not in held]
+        consumer.pause(places)
+        try:
+            message = consumer.poll(0)
+            if message is not None and self.is_record(message):  # of a partition that is new
+                consumer.seek(
+                    TopicPartition(message.topic(), message.partition(), message.offset())
+                )
+        finally:
+            consumer.resume(places)  # also what was taken away just now, for when it comes back
 
     @staticmethod
     def commit(consumer: Any, topic: str, partition: int, offset: int) -> None:

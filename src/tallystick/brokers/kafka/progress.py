@@ -23,8 +23,7 @@ class Partition:
     def hand_out(self, offset: int) -> None:
         """Note that a record is with a handler."""
         self.out.add(offset)
-        if offset >= self.after:
-            self.after = offset + 1
+        self.after = offset + 1  # also where the log begins anew, at a lower offset
 
     def finish(self, *offsets: int) -> None:
         """Note that records are done."""

@@ -1,6 +1,8 @@
 """Kafka 4.3.1, one node that is broker and controller (KRaft), on small settings.
 
 The short session timeout brings it back in half the time after a crash (brokers sheet, 5.1).
+Nothing is deleted by its age: a record's time stamp is when its message was created, and one of
+last month would be gone at the next check, read or not.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ share.coordinator.state.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
+log.retention.ms=-1
 num.network.threads=2
 num.io.threads=4
 log.cleaner.dedupe.buffer.size=8388608

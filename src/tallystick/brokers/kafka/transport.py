@@ -163,6 +163,10 @@ class KafkaTransport:
         """Give records that have come, or wait for the first."""
         with self._talking():
             reader = self._reader(queue)
+            if not limit:
+                held = {n for n, one in reader.partitions.items() if one.resume_at is not None}
+                self._cluster.attend(reader.consumer, held)
+                return []
             self._resume(reader, queue)
             first = reader.consumer.poll(timeout)
             if first is None:
