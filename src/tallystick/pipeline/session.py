@@ -99,7 +99,8 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # `explain` says it in one line
+    for kind in ("SQL", "DataFrame"):  # `explain` says it in one line
+        logging.getLogger(f"{kind}QueryContextLogger").disabled = True
     return session
 
 
