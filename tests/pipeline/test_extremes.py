@@ -10,10 +10,12 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tallystick.pipeline.capture import Record, write_capture
+from tallystick.pipeline.digest import digest_lake
 from tallystick.pipeline.lake import table_files
 from tallystick.pipeline.plain import make_tables
 from tallystick.pipeline.planted import plant
 from tallystick.pipeline.run import make_plan, run
+from tallystick.report.traffic import build_traffic_page
 from tests.pipeline.exact import differences
 
 if TYPE_CHECKING:
@@ -106,3 +108,9 @@ def test_what_was_received_at_no_known_place_makes_nothing_reordered(
 ) -> None:
     found = [row["reordered"] for row in read(lakes[0], "deliveries") if row["queue"] == "silent"]
     assert found == [False] * len(PLACES)
+
+
+def test_the_page_draws_clocks_that_are_far_off(lakes: tuple[Path, Path]) -> None:
+    page = build_traffic_page(digest_lake(lakes[0]))
+    assert f'data-value="{2**53 + 1}"' in page
+    assert f'data-value="{-MOST}"' in page
