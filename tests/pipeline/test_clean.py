@@ -95,6 +95,14 @@ def test_a_range_that_a_stream_reads_meanwhile_stays(
     assert (lake / "parts" / "new" / "read" / "part.json").exists()
 
 
+@pytest.mark.parametrize("keep", ["0", "-1", "x"])
+def test_a_lake_keeps_one_run_at_least(
+    keep: str, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pipeline", "clean", "--lake", str(lake), f"--keep={keep}"]) == 2
+    assert "one stays at least" in capsys.readouterr().err
+
+
 def test_the_only_copy_of_a_log_stays(lake: Path) -> None:
     shutil.rmtree(lake / "parts" / "new" / "log10")
     with open_lake(lake) as there:

@@ -67,6 +67,9 @@ def lakes(
     folder = tmp_path_factory.mktemp("extremes")
     (folder / "a.jsonl").write_bytes(b"".join(write_capture(one) + b"\n" for one in captures()))
     plan = make_plan([str(folder / "a.jsonl")], registry, folder / "lake")
+    left = folder / "lake" / "parts" / plan.rules / plan.fresh[0].key / "messages-00009.parquet"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"what a killed run had cut in another way")
     run(plan, session=spark)
     make_tables(plan, folder / "plain")
     return folder / "lake", folder / "plain"

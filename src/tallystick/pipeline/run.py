@@ -198,7 +198,12 @@ def build_run(
 
 
 def read_fresh(plan: Plan, lake: Lake, session: SparkSession, watch: Watch) -> None:
-    """Read what is new; each source is a whole part in the end, or not at all."""
+    """Read what is new; each source is a whole part in the end, or not at all.
+
+    What a killed run has left of one is taken away: it may have been cut in another way.
+    """
+    for source in plan.fresh:
+        shutil.rmtree(lake.part(plan.rules, source.key), ignore_errors=True)
     splits = [part for source in plan.fresh for part in split(source)]
     splits.sort(key=lambda one: -one.size)
     parts = lake.part(plan.rules, "")
