@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tallystick.cli import main
+from tallystick.pipeline import clean as clean_module
 from tallystick.pipeline.clean import clean
 from tallystick.pipeline.lake import open_lake, read_manifest, write_json
+from tallystick.pipeline.ranges import read_parts
 from tallystick.pipeline.sources import Source
 from tests.pipeline.held import HOLD
 
@@ -71,6 +73,34 @@ def test_the_last_runs_stay_and_what_they_are_made_from(lake: Path) -> None:
         f"parts/new/{one}" for one in ("a2", "a3", "log0", "log10", "begun")
     }
     assert names(lake, "streams/*") == {"streams/new"}
+
+
+@pytest.mark.parametrize("path", ["log", "another"])
+def test_a_range_that_a_stream_reads_meanwhile_stays(
+    path: str, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finish a part after the parts were listed and before they are judged."""
+    listed = read_parts
+
+    def list_and_read(folder: Path) -> dict[str, list[Source]]:
+        found = listed(folder)
+        read = Source(path, "lines", 10, None, 20)
+        (folder / "read").mkdir()
+        write_json(folder / "read" / "part.json", {**read.as_json(), "rows": {}})
+        return found
+
+    monkeypatch.setattr(clean_module, "read_parts", list_and_read)
+    with open_lake(lake) as there:
+        clean(there, 1)
+    assert (lake / "parts" / "new" / "read" / "part.json").exists()
+
+
+@pytest.mark.parametrize("keep", ["0", "-1", "x"])
+def test_a_lake_keeps_one_run_at_least(
+    keep: str, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pipeline", "clean", "--lake", str(lake), f"--keep={keep}"]) == 2
+    assert "one stays at least" in capsys.readouterr().err
 
 
 def test_the_only_copy_of_a_log_stays(lake: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tallystick.core.errors import TallystickError
 from tallystick.pipeline import read
 from tallystick.pipeline.copies import find_copies, join_copies
 from tallystick.pipeline.ingest import Job, ingest
 from tallystick.pipeline.lake import Lake, write_json
+from tallystick.pipeline.ranges import check_unread
 from tallystick.pipeline.read import read_records
 from tallystick.pipeline.sources import Source, find_sources, split
 from tallystick.schemas.catalog import load_catalog
@@ -58,6 +60,16 @@ def test_the_older_rules_that_went_furthest_count(tmp_path: Path) -> None:
     assert all(Path(one.copy).parent.name == "b" for one in found)
     shutil.rmtree(tmp_path / "parts" / "b")
     assert [one.stop for one in find_copies(Lake(tmp_path), "new")["log"]] == [7]
+
+
+def test_a_copy_that_was_taken_away_since_it_was_planned_is_told(tmp_path: Path) -> None:
+    copy = log(0, 5, copy=str(tmp_path / "older"))
+    with pytest.raises(TallystickError) as told:
+        check_unread(tmp_path / "parts", [copy])
+    assert told.value.code == "lake.changed"
+    (tmp_path / "older").mkdir()
+    write_json(tmp_path / "older" / "part.json", {**copy.as_json(), "rows": {}})
+    check_unread(tmp_path / "parts", [copy])
 
 
 def test_a_copy_never_doubles_what_is_known() -> None:

@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from shutil import copytree
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -91,6 +92,31 @@ def test_a_record_is_the_frame_that_a_tap_captures(kafka: str, topic: str) -> No
     assert {(one.direction, one.broker, one.queue) for one in found} == {("tapped", "kafka", topic)}
 
 
+@pytest.mark.parametrize(
+    ("milliseconds", "at"),
+    [
+        (1_763_000_000_123, 1_763_000_000_123_000_000),
+        (1_763_000_000_123_456_789, None),
+        (-(2**63), None),
+    ],
+)
+def test_a_time_stamp_in_another_unit_is_no_time(
+    milliseconds: int, at: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hold no run up by a producer that writes nanoseconds where milliseconds belong."""
+    message, consumer = Mock(), Mock()
+    message.configure_mock(**{
+        "timestamp.return_value": (1, milliseconds), "offset.return_value": 7,
+        "value.return_value": b"{}", "key.return_value": None, "headers.return_value": None,
+        "error.return_value": None,
+    })  # fmt: skip
+    consumer.get_watermark_offsets.return_value = (7, 8)
+    consumer.consume.return_value = [message]
+    monkeypatch.setattr("confluent_kafka.Consumer", lambda _: consumer)
+    (part,) = split(Source("kafka://h:9092/t/0", "kafka", 1, None, 7))
+    assert [(one.position, one.at) for one in read_records(part)] == [(7, at)]
+
+
 def test_a_record_counts_when_its_transaction_is_committed(kafka: str, topic: str) -> None:
     servers = kafka.partition("://")[2]
     producer = Producer({"bootstrap.servers": servers, "transactional.id": topic})
@@ -163,6 +189,7 @@ def ranges(*bounds: tuple[int, int]) -> Iterator[Source]:
         ([(0, 5)], (0, 5), []),
         ([(0, 2), (4, 6)], (0, 9), [(2, 4), (6, 9)]),
         ([(0, 2), (2, 6)], (1, 6), []),
+        ([(0, 5), (8, 9)], (2, 4), []),
     ],
 )
 def test_what_stands_in_the_lake_is_not_read_again(

@@ -72,6 +72,9 @@ def test_a_joined_part_has_the_rows_of_its_parts_once(tmp_path: Path, registry: 
         for name, schema in part_tables().items()
     }  # fmt: skip
     assert before["messages"].num_rows == len(lines)
+    written = folder / parts[0].key / "messages-00000.parquet"
+    for name, left in (("whole", written.read_bytes()), ("torn", b"PAR1")):
+        written.with_name(f"{written.name}.{name}").write_bytes(left)  # by a task that was killed
     whole, receipt = join_parts(folder, parts)
     assert read_parts(folder)[str(path)] == parts  # it is not finished
     finish_part(folder / whole.key, whole, [receipt])

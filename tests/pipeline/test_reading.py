@@ -134,6 +134,35 @@ def test_a_parquet_file_without_bodies_is_told(tmp_path: Path) -> None:
     assert told.value.code == "input.columns"
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "value"),
+    [
+        ("at", pa.timestamp("ns"), 1),
+        ("at", pa.uint64(), 2**64 - 1),
+        ("sequence", pa.float64(), 1.5),
+        ("node", pa.int64(), 1),
+        ("broker", pa.list_(pa.string()), ["kafka"]),
+        ("sections", pa.binary(), b"{}"),
+        ("body", pa.int64(), 1),
+    ],
+)
+def test_a_column_of_another_kind_is_told(
+    name: str, kind: pa.DataType, value: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"body": [b"{}"], name: pa.array([value], kind)}), path)
+    with pytest.raises(TallystickError) as told:
+        read_all(path)
+    assert told.value.code == "input.columns"
+
+
+def test_a_parquet_file_whose_texts_are_none_is_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    no_text = pa.array([b"\xff"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"body": [b"{}"], "node": no_text}), path)
+    assert [one.fault for one in read_all(path)] == ["file.broken"]
+
+
 def test_inputs_that_lead_nowhere_are_told(tmp_path: Path) -> None:
     (tmp_path / "_hidden").write_bytes(b"x")
     for name, code in (

@@ -60,10 +60,9 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of runs; one stays at least")
+    return int(text)
 
 
 def _clean(args: argparse.Namespace) -> int:

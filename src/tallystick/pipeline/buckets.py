@@ -3,23 +3,33 @@
 A time keeps its 11 highest binary digits, so a bucket is less than 0.1 % wide. Buckets are few and
 their counts add up, in any order and on any number of machines; an exact rank needs all values of a
 group in one place. A percentile is the bucket of the first value that so large a share does not
-exceed, and never lies outside the smallest and the largest value.
+exceed, and never lies outside the smallest and the largest value. Clocks may be centuries apart: a
+time beyond 64 bits is the longest that there is.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["bucket", "ranked"]
+__all__ = ["LONGEST", "apart", "bucket", "ranked"]
 
+LONGEST: Final = 2**63 - 1
 _DIGITS: Final = 11
 _PERCENTS: Final = (50, 90, 99)
+
+
+def apart(later: str, earlier: str) -> str:
+    """Give the SQL for the time between two moments; the earlier may be null."""
+    beyond = f"if({later} < {earlier}, -{LONGEST}L, {LONGEST}L)"
+    found = f"greatest(coalesce(try_subtract({later}, {earlier}), {beyond}), -{LONGEST}L)"
+    return f"if({earlier} is null, null, {found})"
 
 
 def bucket(value: str) -> str:
     """Give the SQL for the bucket of a whole number, which may be negative."""
     shift = f"greatest(length(bin(abs({value}))) - {_DIGITS}, 0)"
-    return f"sign({value}) * shiftleft(shiftright(abs({value}), {shift}), {shift})"
+    size = f"shiftleft(shiftright(abs({value}), {shift}), {shift})"
+    return f"if({value} < 0, -{size}, {size})"  # sign() is a double, which has too few digits
 
 
 def ranked(counted: str, keys: str, carried: str) -> str:

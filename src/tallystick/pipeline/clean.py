@@ -66,7 +66,8 @@ def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
             elif log is None:
                 may_go = (rules.name, part.name) not in used
             elif in_use:
-                may_go = log not in judged[rules.name][log.path]  # it was joined into a larger one
+                held = judged[rules.name].get(log.path, [])
+                may_go = log not in held and not find_new(held, log)  # it is within a larger one
             else:
                 may_go = _is_judged(judged.values(), log)
             if may_go:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_partitions", "read_access", "read_partition"]
 
+_INT64: Final = 2**63
 _BATCH: Final = 4096
 _WAIT: Final = 0.5
 _TIMEOUT: Final = 30.0
@@ -156,8 +157,9 @@ def _consume(consumer: Any, path: str, at: int, stop: int) -> Iterator[Any]:
 def _record(path: str, topic: str, message: Any) -> Record:
     frame = read_frame(message)
     kind, milliseconds = message.timestamp()
+    at = milliseconds * 1_000_000  # producers write what they like: some do in other units
     return Record(
         path, message.offset(), "tapped", "kafka", topic, None,
-        milliseconds * 1_000_000 if kind else None, None, message.offset(), frame.body,
+        at if kind and -_INT64 <= at < _INT64 else None, None, message.offset(), frame.body,
         write_sections(frame.sections),
     )  # fmt: skip

@@ -11,7 +11,7 @@ is a range to be read. The rows of a batch are few: what stands in the ranges is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,8 +27,12 @@ __all__ = ["Logs", "find_logs"]
 
 _BLOCK: Final = 1 << 16
 _TAIL: Final = 4096
-_FOOT: Final = {"parquet": b"PAR1", "journal": b'"kind":"foot"'}
-"""What stands at the end of a file that is whole."""
+_MAGIC: Final = b"PAR1"
+_IS_WHOLE: Final[Mapping[str, Callable[[bytes], bool]]] = {
+    "parquet": lambda tail: len(tail) > len(_MAGIC) and tail.endswith(_MAGIC),
+    "journal": lambda tail: b'"kind":"foot"' in tail.replace(b" ", b""),
+}
+"""Tells by its end whether a file is whole; Parquet begins with its magic, too."""
 
 
 def find_logs(inputs: Sequence[str]) -> list[Source]:
@@ -48,7 +52,8 @@ def _look(path: Path) -> Source:
         if source.form == "lines":
             return replace(source, size=_find_end(file, source.size))
         file.seek(max(0, source.size - _TAIL))
-        is_whole = _FOOT.get(source.form, b"") in file.read(_TAIL).replace(b" ", b"")
+        tail = file.read(min(_TAIL, source.size))
+    is_whole = source.form not in _IS_WHOLE or _IS_WHOLE[source.form](tail)
     return source if is_whole else replace(source, size=0)
 
 

@@ -52,7 +52,8 @@ def join_parts(folder: Path, parts: Sequence[Source]) -> tuple[Source, Receipt]:
     place.mkdir()
     rows = {}
     for name in part_tables():
-        files = [file for one in parts for file in sorted((folder / one.key).glob(f"{name}-*"))]
+        pattern = f"{name}-*.parquet"  # what a killed task has begun has another ending
+        files = [file for one in parts for file in sorted((folder / one.key).glob(pattern))]
         if files:
             rows[name] = _join_files(place / f"{name}-00000.parquet", files)
     figures: Counter[str] = Counter()

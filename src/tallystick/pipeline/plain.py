@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.pipeline.arrow import pa, pq
+from tallystick.pipeline.buckets import LONGEST
 from tallystick.pipeline.build import registered_paths
 from tallystick.pipeline.events import number_of
 from tallystick.pipeline.ingest import Job, ingest
@@ -144,9 +145,18 @@ def _deliver(
         "reordered": False, "broker": broker, "queue": queue, "urn": urn,
         "sender": ways[0][3] if ways[0] else None, "receiver": ways[1][3] if ways[1] else None,
         "sent_at": times[0], "received_at": times[1],
-        "clock_error": None if None in errors else sum(errors),
+        "clock_error": None if None in errors else _fit(sum(errors)),
     }  # fmt: skip
     return row, (tuple(ways[0] or ()), tuple(ways[1] or ())), (places[0], places[1])
+
+
+def _fit(value: int) -> int | None:
+    return value if -LONGEST - 1 <= value <= LONGEST else None
+
+
+def _apart(later: int, earlier: int) -> int:
+    """Give the time between two moments, as `buckets` says."""
+    return max(min(later - earlier, LONGEST), -LONGEST)
 
 
 def _bucket(value: int) -> int:
@@ -174,7 +184,7 @@ def make_latency(deliveries: list[Row]) -> list[Row]:
     for row in deliveries:
         if row["outcome"] == "delivered" and None not in (row["sent_at"], row["received_at"]):
             key = tuple(row[name] for name in _WAY)
-            taken[key].append(row["received_at"] - row["sent_at"])
+            taken[key].append(_apart(row["received_at"], row["sent_at"]))
             errors[key].append(row["clock_error"])
     return [
         {
@@ -200,7 +210,8 @@ def make_flows(parts: Path) -> list[Row]:
         cause, when = None, None
         for at, sends, _, urn in sorted(held):
             if sends:
-                found[cause, urn, node].append((at, trace, None if when is None else at - when))
+                delay: int | None = None if when is None else _apart(at, when)
+                found[cause, urn, node].append((at, trace, delay))
             else:
                 cause, when = urn, at
     made = []

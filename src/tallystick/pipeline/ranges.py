@@ -8,6 +8,7 @@ is shorter than what was read of it is another log under the same name, and is t
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Unavailable
@@ -16,7 +17,6 @@ from tallystick.pipeline.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 __all__ = ["check_grown", "check_unread", "find_new", "is_log", "read_log", "read_parts"]
 
@@ -67,10 +67,11 @@ def check_grown(known: Sequence[Source], log: Source) -> None:
 
 
 def check_unread(folder: Path, fresh: Sequence[Source]) -> None:
-    """Refuse ranges that another run has read since they were planned."""
+    """Refuse ranges that another run has read, or whose copy it took away, since the plan."""
     known = read_parts(folder) if any(is_log(one) for one in fresh) else {}
     for one in fresh:
-        if is_log(one) and find_new(known.get(one.path, []), one) != [one]:
+        is_gone = one.copy and not (Path(one.copy) / MARK).exists()
+        if is_gone or (is_log(one) and find_new(known.get(one.path, []), one) != [one]):
             raise Unavailable(
                 f"{one.path} was read by another run in the meantime",
                 code="lake.changed",
@@ -87,8 +88,8 @@ def find_new(known: Sequence[Source], log: Source) -> list[Source]:
 def _missing(known: Sequence[Source], log: Source) -> Iterator[Source]:
     at = log.start
     for one in known:
-        if at < one.start:
-            yield replace(log, start=at, size=min(one.start, log.stop) - at)
+        if at < (stop := min(one.start, log.stop)):
+            yield replace(log, start=at, size=stop - at)
         at = max(at, one.stop)
     if at < log.stop:
         yield replace(log, start=at, size=log.stop - at)

@@ -161,7 +161,7 @@ def _read_parquet(split: Split) -> Iterator[Record]:
         for batch in file.iter_batches(_BATCH, row_groups=groups, columns=there):
             yield from _read_batch(batch, path, at)
             at += batch.num_rows
-    except _BROKEN as error:
+    except (*_BROKEN, UnicodeDecodeError) as error:
         reason = f"no row from here on can be read: {error}"
         yield faulty(path, at, b"", "file.broken", reason[:500])
 

@@ -14,7 +14,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -97,8 +97,7 @@ def make_plan(inputs: Sequence[str], registry: Path, lake: Path) -> Plan:
     build_rules(catalog)
     rules = registry_hash(catalog)
     sources = _cut_logs(find_sources(inputs), Lake(lake), rules)
-    given = tuple(_shown(one) for one in inputs)
-    return replace(plan_of(catalog, rules, sources, lake), given=given)
+    return plan_of(catalog, rules, sources, lake, inputs)
 
 
 def _shown(name: str) -> str:
@@ -106,13 +105,20 @@ def _shown(name: str) -> str:
     return str(read_address(name)) if "://" in name else str(Path(name).absolute())
 
 
-def plan_of(catalog: Catalog, rules: str, sources: Sequence[Source], lake: Path) -> Plan:
+def plan_of(
+    catalog: Catalog,
+    rules: str,
+    sources: Sequence[Source],
+    lake: Path,
+    inputs: Sequence[str] = (),
+) -> Plan:
     """Give the plan of a run over some sources: what is known of them is not read again."""
     key = sha256("\0".join([rules, *(one.key for one in sources)]).encode()).hexdigest()[:24]
+    given = tuple(_shown(one) for one in inputs)
     there = Lake(lake)
     fresh = tuple(one for one in sources if not (there.part(rules, one.key) / MARK).exists())
     current = (lake / "manifest.json").exists() and read_manifest(lake)["key"] == key
-    return Plan(key, rules, catalog, tuple(sources), fresh, lake, current)
+    return Plan(key, rules, catalog, tuple(sources), fresh, lake, current, given)
 
 
 def _cut_logs(sources: Sequence[Source], lake: Lake, rules: str) -> list[Source]:
@@ -192,7 +198,12 @@ def build_run(
 
 
 def read_fresh(plan: Plan, lake: Lake, session: SparkSession, watch: Watch) -> None:
-    """Read what is new; each source is a whole part in the end, or not at all."""
+    """Read what is new; each source is a whole part in the end, or not at all.
+
+    What a killed run has left of one is taken away: it may have been cut in another way.
+    """
+    for source in plan.fresh:
+        shutil.rmtree(lake.part(plan.rules, source.key), ignore_errors=True)
     splits = [part for source in plan.fresh for part in split(source)]
     splits.sort(key=lambda one: -one.size)
     parts = lake.part(plan.rules, "")

@@ -103,7 +103,8 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
     # when Java dies, `explain` says so
     AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     session.sparkContext.setLogLevel("OFF")
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # `explain` says it in one line
+    for kind in ("SQL", "DataFrame"):  # `explain` says it in one line
+        logging.getLogger(f"{kind}QueryContextLogger").disabled = True
     return session
 
 

@@ -36,6 +36,15 @@ _HEAD: Final = 1 << 16
 _SHARE: Final = 64 << 20
 _RECORD: Final = 512
 """About how many bytes a record of Kafka has."""
+_TEXT: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+_BYTES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+_NUMBER: Final = (pa.types.is_signed_integer, pa.types.is_uint32, pa.types.is_null)
+_KINDS: Final = {
+    **dict.fromkeys(("direction", "broker", "queue", "node", "sections"), ("text", _TEXT)),
+    **dict.fromkeys(("at", "clock_error", "sequence"), ("a whole number of 64 bits", _NUMBER)),
+    "body": ("bytes or text", (*_BYTES, *_TEXT)),
+}
+"""What the columns of a Parquet capture hold."""
 Access = tuple[tuple[str, Any], ...]
 """How to get at a source: settings of its client, with their secrets."""
 
@@ -186,6 +195,15 @@ def _split_parquet(source: Source, share: int) -> tuple[Split, ...]:
             code="input.columns",
             hint=f"it has {', '.join(file.schema_arrow.names[:12])}",
         )
+    for one in file.schema_arrow:
+        kind = one.type.value_type if pa.types.is_dictionary(one.type) else one.type
+        wanted, tests = _KINDS.get(one.name, ("", ()))
+        if wanted and not any(test(kind) for test in tests):
+            raise UsageError(
+                f"{source.path}: the column {one.name!r} holds {one.type}, not {wanted}",
+                code="input.columns",
+                hint="times are nanoseconds since 1970 as whole numbers",
+            )
     each = max(1, round(groups * share / max(source.size, 1)))
     return tuple(
         Split(source, number, start, min(start + each, groups))

@@ -184,7 +184,8 @@ class _State:
         self._merge()
         with self._lock:
             sources = [part for path in sorted(self._parts) for part in self._parts[path]]
-        plan = plan_of(self._task.catalog, self._task.rules, sources, self._lake.root)
+        task = self._task
+        plan = plan_of(task.catalog, task.rules, sources, self._lake.root, task.inputs)
         if plan.is_current:
             self.manifest = self.manifest or read_manifest(self._lake.root)
             return

@@ -85,8 +85,8 @@ def _build(frames: Frames) -> DataFrame:
     return session.sql(
         """
         with ordered as (
-            select *, coalesce(sent = 1 and received > 0 and sent_place < max(
-                if(sent = 1 and received > 0, sent_place, null)) over (
+            select *, coalesce(sent = 1 and received_place is not null and sent_place < max(
+                if(sent = 1 and received_place is not null, sent_place, null)) over (
                 partition by sent_flow, received_flow order by received_place, sent_place
                 rows between unbounded preceding and 1 preceding), false) as reordered
             from pairs
@@ -106,7 +106,7 @@ def _build(frames: Frames) -> DataFrame:
             coalesce(sent > 0 and received > 0 and not (received_low in (sent_low, sent_high)
                      and received_high in (sent_low, sent_high)), false) as altered,
             reordered, n.broker, n.queue, urn, sender, receiver, sent_at, received_at,
-            sent_error + received_error as clock_error
+            try_add(sent_error, received_error) as clock_error
         from named n left join watched w on n.broker <=> w.broker and n.queue <=> w.queue
         """
     )

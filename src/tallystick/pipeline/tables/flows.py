@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tallystick.pipeline.arrow import pa
-from tallystick.pipeline.buckets import bucket, ranked
+from tallystick.pipeline.buckets import apart, bucket, ranked
 from tallystick.pipeline.table import Frames, Table
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _build(frames: Frames) -> DataFrame:
             where trace_high is not null and moment is not null
         ), sent as (
             select before.urn_number as cause_number, urn_number, node_number, moment,
-                moment - before.moment as delay,
+                {apart("moment", "before.moment")} as delay,
                 row_number() over (
                     partition by trace_high, trace_low, node_number, before.urn_number, urn_number
                     order by moment) = 1 as is_first

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tallystick.pipeline.arrow import pa
-from tallystick.pipeline.buckets import bucket, ranked
+from tallystick.pipeline.buckets import apart, bucket, ranked
 from tallystick.pipeline.table import Frames, Table
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _build(frames: Frames) -> DataFrame:
     frames.session.sql(
         f"""
         with taken as (
-            select *, received_at - sent_at as nanoseconds from delivered_rows
+            select *, {apart("received_at", "sent_at")} as nanoseconds from delivered_rows
             where outcome = 'delivered' and sent_at is not null and received_at is not null
         )
         select {_WAY}, {bucket("nanoseconds")} as bucket, count(*) as messages,
