@@ -257,7 +257,10 @@ def test_a_program_is_asked_to_end_by_the_signal_it_wants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parting = ANSWER.replace(
-        "while True", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True"
+        "while True",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"  # a job in the background ignores it
+        "while True",
     )
     command = ("$python", "-S", "-c", parting, *FAKE.command[4:])
     wary = replace(FAKE, command=command, farewell=signal.SIGINT, tidies=True)

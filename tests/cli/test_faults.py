@@ -58,7 +58,10 @@ def test_an_interrupted_run_leaves_no_process_behind(number: int, tmp_path: Path
     command = [
         sys.executable,
         "-c",
-        "import sys; from tallystick.cli import main; sys.exit(main())",
+        (
+            "import signal, sys; from tallystick.cli import main; "
+            "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main())"
+        ),
     ]
     process = subprocess.Popen(
         [*command, "faults", "run", "redis", "--messages", "100000"],

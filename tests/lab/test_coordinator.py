@@ -339,6 +339,26 @@ def test_who_enlists_for_a_test_that_does_not_exist_is_not_believed() -> None:
     assert found["x/TC1_DummyRun/a/a"] is Outcome.PASSED
 
 
+def test_who_enlists_late_is_told_and_takes_no_part() -> None:
+    state, _ = begin(make_plan(), 0.0)
+    for client in map(Honest, NAMES):
+        state, _ = step(
+            state,
+            Heard(0.0, client.say(Kind.ENLIST, _enlisting(state), CLIENT_PRIVATE_CONTROL_KEY="k")),
+        )
+    assert state.phase is Phase.PROBING
+    late = Honest("stranger")
+    state, actions = step(
+        state, Heard(0.0, late.say(Kind.ENLIST, _enlisting(state), CLIENT_PRIVATE_CONTROL_KEY="k"))
+    )
+    assert set(state.members) == set(NAMES)
+    assert Note("stranger enlisted too late and takes no part") in actions
+
+
+def _enlisting(state: State) -> Control:
+    return Control(Kind.INVITE, {}, {}, f"{state.plan.run}/enlist")
+
+
 def test_two_clients_of_one_name_error_its_cases() -> None:
     """IOP-27, IOP-35: a name is one client's."""
     people = {"a": Honest("a"), "b": Honest("b"), "c": Honest("b", "another")}

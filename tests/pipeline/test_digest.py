@@ -31,7 +31,9 @@ def write_lake(root: Path, **given: list[dict[str, Any]]) -> Path:
             held = pa.Table.from_pylist(full, schema=table.schema)
             pq.write_table(held, root / "runs" / "k" / files[0])
         tables[name] = {"rows": len(rows), "files": files}
-    figures = {figure: 0 for table in TABLES.values() for figure in table.figures}
+    figures = {
+        figure: 0 for table in TABLES.values() for figure in (*table.figures, *table.row_figures)
+    }
     figures["messages"] = tables["messages"]["rows"]
     counts = {"messages": figures["messages"], "envelopes": 0, "quarantine": 0, "verdicts": 0}
     manifest = {

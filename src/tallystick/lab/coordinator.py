@@ -88,7 +88,7 @@ def _hear(state: State, control: Control, stamp: int, actions: list[Action]) -> 
     if known and known.instance != instance:
         return _trouble(state, name, "joined twice under one name", actions)
     if control.kind is Kind.ENLIST and control.assignment == f"{state.plan.run}/enlist":
-        return state if known else _enlist(state, name, instance, control)
+        return state if known else _enlist(state, name, instance, control, actions)
     if known is None:
         return state
     if control.kind in (Kind.ENLIST, Kind.DECLINE) and control.assignment == _invite_of(state):
@@ -98,7 +98,13 @@ def _hear(state: State, control: Control, stamp: int, actions: list[Action]) -> 
     return talk(state, control, actions)
 
 
-def _enlist(state: State, name: str, instance: str, control: Control) -> State:
+def _enlist(
+    state: State, name: str, instance: str, control: Control, actions: list[Action]
+) -> State:
+    """Take a client in; who comes late takes no part, or the cases before it had no verdict."""
+    if state.phase is not Phase.ENLISTING:
+        actions.append(Note(f"{name} enlisted too late and takes no part"))
+        return state
     key = f"{state.plan.key}.{name}"
     wrong = control.fields["CLIENT_PRIVATE_CONTROL_KEY"] != key
     member = Member(name, instance, control.body, f"has a key that is not {key}" if wrong else "")
