@@ -340,23 +340,14 @@ def test_who_enlists_for_a_test_that_does_not_exist_is_not_believed() -> None:
 
 
 def test_who_enlists_late_is_told_and_takes_no_part() -> None:
-    state, _ = begin(make_plan(), 0.0)
-    for client in map(Honest, NAMES):
-        state, _ = step(
-            state,
-            Heard(0.0, client.say(Kind.ENLIST, _enlisting(state), CLIENT_PRIVATE_CONTROL_KEY="k")),
-        )
-    assert state.phase is Phase.PROBING
-    late = Honest("stranger")
-    state, actions = step(
-        state, Heard(0.0, late.say(Kind.ENLIST, _enlisting(state), CLIENT_PRIVATE_CONTROL_KEY="k"))
-    )
+    state, actions = begin(make_plan(), 0.0)
+    (invite,) = [one.control for one in actions if isinstance(one, Say)]
+    for name in (*NAMES, "stranger"):
+        reply = Honest(name).reply(invite)
+        assert reply is not None
+        state, actions = step(state, Heard(0.0, reply))
     assert set(state.members) == set(NAMES)
     assert Note("stranger enlisted too late and takes no part") in actions
-
-
-def _enlisting(state: State) -> Control:
-    return Control(Kind.INVITE, {}, {}, f"{state.plan.run}/enlist")
 
 
 def test_two_clients_of_one_name_error_its_cases() -> None:
