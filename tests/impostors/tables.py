@@ -304,14 +304,28 @@ def _natives() -> Iterator[Mutant]:
     globs = ("standard/*/projection/**", "standard/*/options/**")
     for kind in slot.TYPES:
         wrong = replace(slot.TYPES[kind], write=lambda value: f"{value}!")
-        yield Mutant(f"natives/{kind}", globs, _putting(slot.TYPES, kind, wrong))
+        yield Mutant(f"natives/{kind}", globs, _writing(kind, wrong))
     attribute = slot.TYPES["number_attribute"].write
     kept = replace(
         slot.TYPES["string_attribute"],
         write=lambda value: {**attribute(value), "DataType": "String"},
     )
-    apply = _putting(slot.TYPES, "string_attribute", kept)
+    apply = _writing("string_attribute", kept)
     yield Mutant("natives/empty-attributes-kept", globs, apply)
+
+
+def _writing(kind: str, wrong: slot.NativeType) -> Callable[[Patches], None]:
+    """Give the patch of a native type; bindings look their types up once, so they are made anew."""
+
+    def apply(patches: Patches) -> None:
+        patches.put(slot.TYPES, kind, wrong)
+        for broker, row in BROKERS.items():
+            layouts = {name: replace(each) for name, each in row.layouts.items()}
+            patches.put(
+                BROKERS, broker, replace(row, binding=replace(row.binding), layouts=layouts)
+            )
+
+    return apply
 
 
 _CONSTANTS: dict[str, tuple[str, Any, str]] = {
