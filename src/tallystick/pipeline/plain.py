@@ -19,7 +19,7 @@ from tallystick.pipeline.build import registered_paths
 from tallystick.pipeline.events import number_of
 from tallystick.pipeline.ingest import Job, ingest
 from tallystick.pipeline.sources import split
-from tallystick.pipeline.tables import TABLES
+from tallystick.pipeline.tables import FIGURES, TABLES
 
 if TYPE_CHECKING:
     from tallystick.pipeline.run import Plan
@@ -34,9 +34,7 @@ def make_tables(plan: Plan, out: Path) -> dict[str, int]:
     """Make every table below a folder, rows under `parts`, and give the figures of the summary."""
     parts = out / "parts"
     job = Job(plan.catalog, plan.rules, str(parts))
-    figures = Counter[str]()
-    for table in TABLES.values():
-        figures.update(dict.fromkeys((*table.figures, *table.row_figures), 0))
+    figures = Counter[str](dict.fromkeys(FIGURES, 0))
     for source in plan.sources:
         for part in split(source):
             figures.update(ingest(job, part).figures)

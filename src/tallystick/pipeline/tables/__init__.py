@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tallystick.pipeline.table import Table
 
-__all__ = ["TABLES", "find_table"]
+__all__ = ["FIGURES", "TABLES", "find_table"]
 
 TABLES: Final[Mapping[str, Table]] = {
     module.TABLE.name: module.TABLE
@@ -36,6 +36,11 @@ TABLES: Final[Mapping[str, Table]] = {
         coverage, drift, exposure, deliveries, latency, flows, flaky_circuits, summary,
     )
 }  # fmt: skip
+
+FIGURES: Final = tuple(
+    name for table in TABLES.values() for name in (*table.figures, *table.row_figures)
+)
+"""The names of all figures of a run."""
 
 
 def find_table(name: str) -> Table:
