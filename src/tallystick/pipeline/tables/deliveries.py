@@ -59,9 +59,13 @@ PAIRS: Final = """
         min(if(sends, null, content)) as received_low,
         max(if(sends, null, content)) as received_high,
         bit_count(bit_or(if(sends, 0L, shiftleft(1L, cast(least(attempts, 62) as int))))) as rounds
-    from events group by key_high, key_low
+    from (select /*+ REPARTITION(key_high) */ * from events) group by key_high, key_low
 """
-"""Everything about one message in numbers: one aggregation that never falls back to sorting."""
+"""Everything about one message in numbers: one aggregation that never falls back to sorting.
+
+Rows move before they are grouped: of each key there are few, so grouping them first gains nothing,
+and what it would move instead is twice as wide.
+"""
 
 
 def _build(frames: Frames) -> DataFrame:
