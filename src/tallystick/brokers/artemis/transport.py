@@ -10,6 +10,9 @@ URL: `artemis://[user:password@]host[:port]`, `artemis+ssl://` for TLS, with the
 The body goes as an AMQP string, which JMS peers read as text; bytes that are not UTF-8 go as data.
 A delivery that is not settled comes back when its link ends. A thread keeps a connection alive that
 nobody uses, so a handler may take as long as it needs.
+
+proton is not made for threads: even to let go of one of its objects is to use it. So all of them
+stay here, under one lock, and what a delivery carries away is two numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -46,6 +50,16 @@ _WINDOW: Final = 500
 _GOODBYE: Final = 2.0
 
 
+class _Link:
+    """A receiver, what it has brought, and what is out, by number."""
+
+    def __init__(self, number: int) -> None:
+        self.number: Final = number
+        self.receiver: Any = None
+        self.arrived: Final[deque[Any]] = deque()
+        self.out: Final[dict[int, Any]] = {}
+
+
 class ArtemisTransport:
     """One connection, with a sender and a receiver for each queue that is used."""
 
@@ -69,7 +83,8 @@ class ArtemisTransport:
         self._heartbeat: Final = heartbeat
         self._connection: Any = None
         self._senders: Final[dict[str, Any]] = {}
-        self._receivers: Final[dict[str, tuple[Any, deque[Any]]]] = {}
+        self._links: Final[dict[str, _Link]] = {}
+        self._numbers: Final = count()
         self._pulse: Pulse | None = None
         self._lock: Final = RLock()
 
@@ -110,15 +125,20 @@ class ArtemisTransport:
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Give what the broker has pushed, or wait for it."""
         with self._talking() as proton:
-            receiver, arrived = self._receiver(queue)
-            if not arrived:
+            link = self._link(queue)
+            if not link.arrived:
                 try:
-                    self._connection.wait(lambda: arrived, timeout=timeout)
+                    self._connection.wait(lambda: link.arrived, timeout=timeout)
                 except proton.Timeout:
                     return []
-            taken = [arrived.popleft() for _ in range(min(limit, len(arrived)))]
-            receiver.link.flow(len(taken))
-        return [Delivery(frame, queue, (receiver, native)) for frame, native in taken]
+            taken = []
+            for _ in range(min(limit, len(link.arrived))):
+                frame, native = link.arrived.popleft()
+                number = next(self._numbers)
+                link.out[number] = native
+                taken.append(Delivery(frame, queue, (link.number, number)))
+            link.receiver.link.flow(len(taken))
+            return taken
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Accept; those of a link that is gone are lost to us."""
@@ -159,7 +179,7 @@ class ArtemisTransport:
         with self._lock:
             connection, self._connection = self._connection, None
             self._senders.clear()
-            self._receivers.clear()
+            self._links.clear()
             if connection is not None and self._pulse is not None:
                 self._pulse.stop()
                 connection.timeout = min(self._timeout, _GOODBYE)
@@ -173,13 +193,14 @@ class ArtemisTransport:
         return ArtemisTap(watch, lambda: self._connection, self._talking)
 
     def _is_mine(self, delivery: Delivery) -> bool:
-        receiver, _ = self._receivers.get(delivery.queue, (None, None))
-        return receiver is not None and receiver is delivery.handle[0]
+        number, tag = delivery.handle
+        link = self._links.get(delivery.queue)
+        return link is not None and link.number == number and tag in link.out
 
     def _settle(self, deliveries: Sequence[Delivery], outcome: Any) -> None:
         mine = [one for one in deliveries if self._is_mine(one)]
         for one in mine:
-            native = one.handle[1]
+            native = self._links[one.queue].out.pop(one.handle[1])
             native.update(outcome)
             native.settle()
         if mine:
@@ -201,30 +222,30 @@ class ArtemisTransport:
             )
         return self._senders[queue]
 
-    def _receiver(self, queue: str) -> tuple[Any, deque[Any]]:
-        if queue not in self._receivers:
+    def _link(self, queue: str) -> _Link:
+        if queue not in self._links:
             from proton.handlers import MessagingHandler  # noqa: PLC0415
             from proton.reactor import LinkOption  # noqa: PLC0415
 
-            arrived: deque[Any] = deque()
+            link = _Link(next(self._numbers))
 
             class Collect(MessagingHandler):
                 def on_message(self, event: Any) -> None:
-                    arrived.append((read_frame(event.message), event.delivery))
+                    link.arrived.append((read_frame(event.message), event.delivery))
 
             class Anycast(LinkOption):
-                def apply(self, link: Any) -> None:
-                    mark_queue(link.source)
+                def apply(self, opened: Any) -> None:
+                    mark_queue(opened.source)
 
-            receiver = self._connection.create_receiver(
+            link.receiver = self._connection.create_receiver(
                 queue,
                 name=f"tally-{uuid4().hex}",
                 handler=Collect(prefetch=0, auto_accept=False),
                 options=[Anycast()],
             )
-            receiver.link.flow(self._credit)
-            self._receivers[queue] = (receiver, arrived)
-        return self._receivers[queue]
+            link.receiver.link.flow(self._credit)
+            self._links[queue] = link
+        return self._links[queue]
 
     @contextmanager
     def _talking(self) -> Iterator[Any]:
