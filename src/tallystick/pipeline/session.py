@@ -44,13 +44,16 @@ _LOOPBACK: Final = {
 _ALWAYS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.shuffle.partitions": "64",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.hadoop.parquet.block.size": str(32 << 20),
 }
+"""Partitions are many and small ones are joined: one that does not fit its share of a heap of 1 GB
+makes Spark sort what it would have grouped in memory."""
 
 
 @contextmanager
