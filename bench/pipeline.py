@@ -21,16 +21,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import jsonschema_rs
 import orjson
-import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tallystick import standard
+from tallystick.pipeline.capture import write_parquet
 from tallystick.pipeline.ingest import Job, rules_of
 from tallystick.pipeline.judge_many import judge_body
 from tallystick.pipeline.plain import make_tables
@@ -40,23 +41,17 @@ from tallystick.pipeline.session import open_session
 from tallystick.pipeline.tables.deliveries import PAIRS
 from tallystick.schemas.catalog import load_catalog, self_contained
 
-COLUMNS = ("direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body",
-           "sections")  # fmt: skip
 FILES = 8
 
 
 def write_captures(folder: Path, count: int) -> None:
     """Write planted traffic as a few Parquet files; `count` is of records."""
     folder.mkdir()
-    _, planted = plant(count // 2)
-    held: list[dict[str, Any]] = []
+    records = (one.record for one in plant(count // 2)[1])
     number = 0
-    for _, _, record in planted:
-        held.append({name: getattr(record, name) for name in COLUMNS})
-        if len(held) >= count // FILES + 1:
-            pq.write_table(pa.Table.from_pylist(held), folder / f"{number}.parquet")
-            held, number = [], number + 1
-    pq.write_table(pa.Table.from_pylist(held), folder / f"{number}.parquet")
+    while held := list(islice(records, count // FILES + 1)):
+        write_parquet(folder / f"{number}.parquet", held)
+        number += 1
 
 
 def bodies(file: str) -> Iterator[bytes]:

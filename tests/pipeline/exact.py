@@ -22,11 +22,10 @@ from time import perf_counter
 from typing import Any
 
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tallystick.pipeline import ingest
-from tallystick.pipeline.capture import Record
+from tallystick.pipeline.capture import Record, write_parquet
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import table_files
 from tallystick.pipeline.plain import make_tables
@@ -38,18 +37,15 @@ from tallystick.pipeline.tables import TABLES
 from tests.pipeline.hostile import records as hostile_records
 
 LEAST = 450
-COLUMNS = ("direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body",
-           "sections")  # fmt: skip
 
 
-def write_parquet(folder: Path, records: Iterable[Record], each: int = 250_000) -> None:
+def write_captures(folder: Path, records: Iterable[Record], each: int = 250_000) -> None:
     """Write records as captures in Parquet, so many in a file."""
     folder.mkdir()
     left: Iterator[Record] = iter(records)
     number = 0
     while held := list(islice(left, each)):
-        rows = [{name: getattr(one, name) for name in COLUMNS} for one in held]
-        pq.write_table(pa.Table.from_pylist(rows), folder / f"{number:04}.parquet")
+        write_parquet(folder / f"{number:04}.parquet", held)
         number += 1
 
 
@@ -85,7 +81,7 @@ def compare(
 ) -> dict[str, tuple[int, int, int]]:
     """Make the tables both ways below a folder, and give the differences."""
     registry = write_registry(place / "registry")
-    write_parquet(place / "captures", records)
+    write_captures(place / "captures", records)
     plan = make_plan([str(place / "captures")], registry, place / "lake")
     begun = perf_counter()
     run(plan, session=session)

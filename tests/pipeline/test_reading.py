@@ -13,7 +13,7 @@ import pytest
 
 from tallystick.core.errors import TallystickError
 from tallystick.pipeline import read
-from tallystick.pipeline.capture import write_capture
+from tallystick.pipeline.capture import COLUMNS, write_capture
 from tallystick.pipeline.planted import plant
 from tallystick.pipeline.read import read_records
 from tallystick.pipeline.sources import find_sources, split
@@ -104,9 +104,7 @@ def test_garbage_is_a_record_and_nothing_is_none(tmp_path: Path) -> None:
 
 
 def rows_of(count: int) -> list[dict[str, Any]]:
-    names = ("direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body",
-             "sections")  # fmt: skip
-    return [{name: getattr(one.record, name) for name in names} for one in plant(count)[1]]
+    return [{name: getattr(one.record, name) for name in COLUMNS} for one in plant(count)[1]]
 
 
 def test_parquet_rows_are_the_same_records_however_they_are_cut(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
@@ -18,7 +17,7 @@ from tallystick.core.errors import TallystickError
 from tallystick.core.journal import Foot, Head, Record, count, write_foot, write_head, write_record
 from tallystick.core.verdict import Outcome, Verdict
 from tallystick.pipeline import build, ingest, run
-from tallystick.pipeline.capture import write_capture
+from tallystick.pipeline.capture import write_capture, write_parquet
 from tallystick.pipeline.judge import build_rules, judge_record
 from tallystick.pipeline.lake import open_lake, read_manifest, table_files
 from tallystick.pipeline.parts import finish_part
@@ -83,13 +82,7 @@ def write_files(folder: Path, records: list[PlantedRecord]) -> None:
     for node, held in logs.items():
         lines = b"".join(write_capture(one) + b"\n" for one in held)
         if node == "shop":
-            rows = [
-                {name: getattr(one, name) for name in (
-                    "direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body",
-                    "sections")}
-                for one in held
-            ]  # fmt: skip
-            pq.write_table(pa.Table.from_pylist(rows), folder / "shop.parquet", row_group_size=500)
+            write_parquet(folder / "shop.parquet", held, row_group_size=500)
         elif node == "mailer":
             (folder / "mailer.jsonl.gz").write_bytes(gzip.compress(lines))
         else:

@@ -24,7 +24,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self
 
-from tallystick.cli.pipeline_stream import add_keep, parse_conf, register_stream
+from tallystick.cli.pipeline_stream import add_work, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
 __all__ = ["holds", "register"]
@@ -44,16 +44,9 @@ def register(parser: argparse.ArgumentParser) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("--input", action="append", required=True, metavar="PATH",
-                     help="a file, a folder, a quoted pattern, or kafka://host:port/topic[,topic]; "
-                          "may be given again")  # fmt: skip
-    run.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
-    run.add_argument("--out", type=Path, required=True, metavar="LAKE", help="where tables go")
-    run.add_argument("--master", default="", help="any Spark master (default: this machine)")
-    run.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    add_work(run)
     run.add_argument("--dry-run", action="store_true", help="say what would be done")
     run.add_argument("--force", action="store_true", help="build the tables anew")
-    add_keep(run)
     run.add_argument("--fail-if", action="append", default=[], metavar="RULE",
                      help="end with 1 when it holds: bad>0.1%%, lost>0, ...")  # fmt: skip
     run.add_argument("--page", type=Path, metavar="FILE", help="its page (default: LAKE/page.html)")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tallystick.core.errors import UsageError
 
-__all__ = ["add_keep", "parse_conf", "register_stream"]
+__all__ = ["add_work", "parse_conf", "register_stream"]
 
 _TRIGGER: Final = re.compile(r"(\d+)\s*(ms|s|m|h)")
 _UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
@@ -33,28 +33,32 @@ def register_stream(verbs: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    stream.add_argument("--input", action="append", required=True, metavar="INPUT",
-                        help="kafka://host:port/topic[,topic], a folder, a file or a quoted "
-                             "pattern; may be given again")  # fmt: skip
-    stream.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
-    stream.add_argument("--out", type=Path, required=True, metavar="LAKE", help="where tables go")
-    stream.add_argument("--master", default="", help="any Spark master (default: this machine)")
-    stream.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    add_work(stream)
     when = stream.add_mutually_exclusive_group()
     when.add_argument("--trigger", default="10s", metavar="TIME", help="how often to look (10s)")
     when.add_argument("--available-now", action="store_true", help="read what is there, and end")
     stream.add_argument("--json", action="store_true", help="one object for each publication")
-    add_keep(stream)
     stream.set_defaults(run=_stream)
     clean = verbs.add_parser("clean", help="take old runs away, and what only they were made from")
     clean.add_argument("--lake", type=Path, required=True)
     clean.add_argument("--json", action="store_true")
-    add_keep(clean)
+    _add_keep(clean)
     clean.set_defaults(run=_clean)
 
 
-def add_keep(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says how many runs stay."""
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """Add what every run and stream is told: from where, by which registry, to where, on what."""
+    parser.add_argument("--input", action="append", required=True, metavar="INPUT",
+                        help="a file, a folder, a quoted pattern, or "
+                             "kafka://host:port/topic[,topic]; may be given again")  # fmt: skip
+    parser.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
+    parser.add_argument("--out", type=Path, required=True, metavar="LAKE", help="where tables go")
+    parser.add_argument("--master", default="", help="any Spark master (default: this machine)")
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    _add_keep(parser)
+
+
+def _add_keep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", type=_count, default=3, metavar="N",
                         help="how many runs stay in the lake (3)")  # fmt: skip
 

@@ -12,14 +12,19 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from tallystick.core.capture import FORMAT
+from tallystick.pipeline.arrow import pa, pq
 
-__all__ = ["Record", "faulty", "read_line", "write_capture"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["COLUMNS", "Record", "faulty", "read_line", "write_capture", "write_parquet"]
 
 _INT64: Final = 2**63
 _MARK: Final = b'"capture"'
@@ -45,6 +50,10 @@ class Record(NamedTuple):
     sections: str | None
     fault: str | None = None
     reason: str | None = None
+
+
+COLUMNS: Final = Record._fields[2:-2]
+"""What is captured of a frame: the columns of a Parquet capture."""
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -117,7 +126,7 @@ def faulty(source: str, position: int, body: bytes, fault: str, reason: str) -> 
 def write_capture(record: Record) -> bytes:
     """Write a record as its line, without the newline."""
     members: dict[str, Any] = {"kind": "capture", "format": FORMAT}
-    for name in ("direction", "broker", "queue", "node", "at", "clock_error", "sequence"):
+    for name in COLUMNS[:-2]:
         value = getattr(record, name)
         if value is not None:
             members[name] = value
@@ -127,3 +136,9 @@ def write_capture(record: Record) -> bytes:
         members["body64"] = binascii.b2a_base64(record.body, newline=False).decode()
     members["sections"] = msgspec.Raw(record.sections.encode() if record.sections else b"{}")
     return msgspec.json.encode(members)
+
+
+def write_parquet(place: Path, records: Iterable[Record], **options: Any) -> None:
+    """Write records as one Parquet capture; the options are those of Arrow's writer."""
+    rows = [dict(zip(COLUMNS, record[2:-2], strict=True)) for record in records]
+    pq.write_table(pa.Table.from_pylist(rows), place, **options)

@@ -128,12 +128,8 @@ class _Part:
         self.rows[name] += table.num_rows
         if not table.num_rows:
             return
-        declared = TABLES.get(name, _UNDECLARED)
-        for figure, mask in declared.row_figures.items():
-            self.figures[figure] += count_rows(table, mask)
-        for check, mask in declared.row_checks.items():
-            if broken := table.num_rows - count_rows(table, mask):
-                self.broken[f"{name}: {check}"] += broken
+        if name in TABLES:  # not all that a part has is a table
+            self._check(TABLES[name], table)
         if name not in self._writers:
             self._writers[name] = pq.ParquetWriter(
                 self._name(name, writing=True), table.schema,
@@ -142,6 +138,13 @@ class _Part:
                                 and one.name not in _DISTINCT],
             )  # fmt: skip
         self._writers[name].write_table(table)
+
+    def _check(self, declared: Table, table: pa.Table) -> None:
+        for figure, mask in declared.row_figures.items():
+            self.figures[figure] += count_rows(table, mask)
+        for check, mask in declared.row_checks.items():
+            if broken := table.num_rows - count_rows(table, mask):
+                self.broken[f"{declared.name}: {check}"] += broken
 
     def finish(self) -> None:
         """Close every file and give it its name."""
@@ -160,7 +163,6 @@ class _Part:
         return str(self._folder / f"{table}-{self._number:05}.parquet{mark}")
 
 
-_UNDECLARED: Final = Table(name="", about="", schema=pa.schema([]), key=())
 _DISTINCT: Final = frozenset({"id", "trace_id", "data", "sections", "found", "message"})
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from tallystick.core.capture import DIRECTIONS
 from tallystick.core.scan import MAX_BYTES
 from tallystick.pipeline.arrow import pa, pq
-from tallystick.pipeline.capture import Record, faulty, read_line
+from tallystick.pipeline.capture import COLUMNS, Record, faulty, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,17 +146,12 @@ def _drain(file: BinaryIO, begun: bytes) -> tuple[int, Any]:
     return total, (begun[:_KEPT], b"")
 
 
-_COLUMNS: Final = (
-    "direction", "broker", "queue", "node", "at", "clock_error", "sequence", "body", "sections",
-)  # fmt: skip
-
-
 def _read_parquet(split: Split) -> Iterator[Record]:
     path, at = split.source.path, 0
     try:
         file = pq.ParquetFile(path)
         at = sum(file.metadata.row_group(one).num_rows for one in range(split.start))
-        there = [name for name in _COLUMNS if name in file.schema_arrow.names]
+        there = [name for name in COLUMNS if name in file.schema_arrow.names]
         groups = list(range(split.start, split.stop))
         for batch in file.iter_batches(_BATCH, row_groups=groups, columns=there):
             yield from _read_batch(batch, path, at)
@@ -170,7 +165,7 @@ def _read_batch(batch: pa.RecordBatch, path: str, at: int) -> Iterator[Record]:
     size = batch.num_rows
     columns = [
         batch.column(name).to_pylist() if name in batch.schema.names else [None] * size
-        for name in _COLUMNS
+        for name in COLUMNS
     ]
     for place, (direction, *around, body, sections) in enumerate(
         zip(*columns, strict=True), start=at

@@ -79,6 +79,7 @@ class _State:
     seconds: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     figures: Counter[str] = field(default_factory=Counter)
+    parts: dict[str, Part] = field(default_factory=dict)
 
 
 def registry_hash(catalog: Catalog) -> str:
@@ -186,7 +187,7 @@ def build_run(
             lambda name, share: watch(name, rows, share),
         )
         watch("done", rows, 1.0)
-        manifest = _manifest(plan, lake, folder, state)
+        manifest = _manifest(plan, folder, state)
         place = lake.publish(folder, manifest)
     except TallystickError:
         raise
@@ -259,7 +260,7 @@ def _link_parts(plan: Plan, lake: Lake, folder: Path, state: _State) -> None:
         state.rows[name] = 0
     for source in plan.sources:
         part = lake.part(plan.rules, source.key)
-        known = _part(lake, plan, source)
+        known = state.parts[source.key] = _part(lake, plan, source)
         state.figures.update(known.figures)
         for name in names:
             state.rows[name] += known.rows[name]
@@ -288,7 +289,7 @@ def _part_frames(plan: Plan, lake: Lake, session: SparkSession) -> dict[str, Dat
     return frames
 
 
-def _manifest(plan: Plan, lake: Lake, folder: Path, state: _State) -> dict[str, Any]:
+def _manifest(plan: Plan, folder: Path, state: _State) -> dict[str, Any]:
     import pyspark  # noqa: PLC0415
 
     tables = {}
@@ -312,7 +313,7 @@ def _manifest(plan: Plan, lake: Lake, folder: Path, state: _State) -> dict[str, 
             {
                 **one.as_json(), "key": one.key, "read_now": one.key in fresh,
                 "rows": {
-                    name: count for name, count in _part(lake, plan, one).rows.items()
+                    name: count for name, count in state.parts[one.key].rows.items()
                     if name in ("messages", "envelopes", "quarantine", "verdicts")
                 },
             }
