@@ -268,6 +268,8 @@ def test_a_capture_is_read_back_as_it_was_written() -> None:
         (b'{"kind":"capture","format":1,"body64":"?"}', "capture.malformed"),
         (b'{"kind":"capture","format":1,"direction":"up","body":""}', "capture.malformed"),
         (b'{"kind":"capture","format":1,"at":9223372036854775808,"body":""}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"clock_error":-1,"body":""}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"clock_error":0,"body":""}', None),
         (b'{"job":"capture"}', None),
         (b'{"x":"capture","kind"', None),
     ],
