@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from shutil import copytree
@@ -33,6 +34,7 @@ from tallystick.pipeline.read import read_records
 from tallystick.pipeline.sources import Source, split
 from tallystick.pipeline.stream import make_stream
 from tallystick.runtime.tap import tapping
+from tests.pipeline.held import wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,6 +153,10 @@ def test_a_partition_that_ends_before_its_plan_fails_the_run(
     assert list(read_records(part)) == []
 
 
+def _ends_at(url: str, end: int) -> bool:
+    return find_partitions(url)[0].stop == end
+
+
 def test_a_record_counts_when_its_transaction_is_committed(kafka: str, topic: str) -> None:
     servers = kafka.partition("://")[2]
     producer = Producer({"bootstrap.servers": servers, "transactional.id": topic})
@@ -161,6 +167,8 @@ def test_a_record_counts_when_its_transaction_is_committed(kafka: str, topic: st
         producer.flush(60)
         assert [one.body for one in read_all(f"{kafka}/{topic}")] == [b"0"][:number]
         getattr(producer, finish)(60)
+        end = 2 * number + 2  # the broker answers before it has written the mark behind the record
+        wait_for(partial(_ends_at, f"{kafka}/{topic}", end), "no mark was written")
         assert [one.body for one in read_all(f"{kafka}/{topic}")] == [b"0"]
 
 
