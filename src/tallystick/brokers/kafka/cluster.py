@@ -145,11 +145,12 @@ class Cluster:
             consumer.resume(places)  # also what was taken away just now, for when it comes back
 
     @staticmethod
-    def commit(consumer: Any, topic: str, partition: int, offset: int) -> None:
-        """Commit, and wait for it."""
-        done = consumer.commit(
-            offsets=[TopicPartition(topic, partition, offset)], asynchronous=False
-        )
+    def commit(
+        consumer: Any, topic: str, partition: int, offset: int, *, wait: bool = True
+    ) -> None:
+        """Commit, and wait for it; else `on_commit` hears of it in a later poll."""
+        place = TopicPartition(topic, partition, offset)
+        done = consumer.commit(offsets=[place], asynchronous=not wait)
         for one in done or ():
             if one.error is not None:
                 raise KafkaException(one.error)
