@@ -7,7 +7,7 @@ made with the broker's own time stamps, because a parked record waits from when 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -82,7 +82,7 @@ class Cluster:
         """Make the tier topics that do not exist."""
         self.ensure(topics, _TIER)
 
-    def produce(self, records: Sequence[Record]) -> None:
+    def produce(self, records: Iterable[Record]) -> None:
         """Produce in order, and wait until every record is the broker's."""
         producer = self._producer or self._start_producer()
         failures: list[KafkaError] = []

@@ -106,10 +106,10 @@ class KafkaTransport:
 
     def send(self, queue: str, frames: Sequence[Frame]) -> None:
         """Produce and wait for every delivery report; a frame may name its tier topic itself."""
-        records = [write_record(frame, queue) for frame in frames]
+        tiers = {frame.get("record", "topic") or queue for frame in frames} - {queue}
         with self._talking():
-            self._cluster.ensure_tiers(sorted({topic for topic, *_ in records} - {queue}))
-            self._cluster.produce(records)
+            self._cluster.ensure_tiers(sorted(tiers))
+            self._cluster.produce(write_record(frame, queue) for frame in frames)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Give records that have come, or wait for the first."""
