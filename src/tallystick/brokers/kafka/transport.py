@@ -186,7 +186,8 @@ class KafkaTransport:
     def _reader(self, queue: str) -> Reader:
         if queue not in self._readers:
             self._cluster.ensure([queue])
-            if self._reinject_group and not queue.endswith(BINDING.names.suffix):
+            dead = queue.endswith(BINDING.names.suffix)
+            if self._reinject_group and not dead and queue not in self._reinjectors:
                 self._start_reinjector(queue)
             from tallystick.brokers.kafka.reader import Reader  # noqa: PLC0415
 
