@@ -1,11 +1,11 @@
 """The tables of Spark against those of a plain loop, row for row.
 
     python -m tests.pipeline.exact --messages 2000000
-    python -m tests.pipeline.exact --hostile 100000
+    python -m tests.pipeline.exact --hostile 100000 --seed 2
 
 The loop judges every record by the rule itself (`judge_record`, no quick way) and builds the tables
-with dictionaries. DuckDB reads both sides from their files and takes the rows that only one has.
-A replayed candidate is held to the loop likewise.
+with dictionaries. DuckDB reads both sides from their files and takes the rows that only one has;
+the first of them are shown. A replayed candidate is held to the loop likewise.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tallystick.pipeline.tables import TABLES
 from tests.pipeline.hostile import records as hostile_records
 
 LEAST = 450
+SHOWN = 4
 
 
 def write_captures(folder: Path, records: Iterable[Record], each: int = 250_000) -> None:
@@ -50,7 +51,10 @@ def write_captures(folder: Path, records: Iterable[Record], each: int = 250_000)
 
 
 def differences(lake: Path, plain: Path) -> dict[str, tuple[int, int, int]]:
-    """Give, for each table, its rows, and how many rows only Spark or only the loop has."""
+    """Give, for each table, its rows, and how many rows only Spark or only the loop has.
+
+    Some of these are shown on stderr, in the order of the table's key, so that they stand in pairs.
+    """
     found = {}
     for name, table in TABLES.items():
         pattern = f"parts/*/{name}-*.parquet" if table.build is None else f"{name}.parquet"
@@ -58,12 +62,23 @@ def differences(lake: Path, plain: Path) -> dict[str, tuple[int, int, int]]:
             base.register("nothing", table.schema.empty_table())
             ours = _relation(table_files(lake, name), table.schema.names)
             loops = _relation(plain.glob(pattern), table.schema.names)
-            found[name] = (
-                _count(base, ours),
-                _count(base, f"(from {ours} except all from {loops})"),
-                _count(base, f"(from {loops} except all from {ours})"),
-            )
+            only = [
+                f"(from {ours} except all from {loops})",
+                f"(from {loops} except all from {ours})",
+            ]
+            found[name] = (_count(base, ours), _count(base, only[0]), _count(base, only[1]))
+            if any(found[name][1:]):
+                _show(base, name, only)
     return found
+
+
+def _show(base: duckdb.DuckDBPyConnection, name: str, only: list[str]) -> None:
+    order = ", ".join(f'"{one}"' for one in TABLES[name].key)
+    for side, relation in zip(("Spark", "the loop"), only, strict=True):
+        rows = base.sql(f"from {relation} order by {order} limit {SHOWN}")
+        for row in rows.fetchall():
+            told = dict(zip(rows.columns, row, strict=True))
+            print(f"{name}: only {side} has {told}", file=sys.stderr)
 
 
 def _relation(files: Iterable[Path], names: list[str]) -> str:
@@ -115,9 +130,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=0)
     parser.add_argument("--hostile", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.hostile:
-        records: Iterable[Record] = hostile_records(arguments.hostile, seed=1)
+        records: Iterable[Record] = hostile_records(arguments.hostile, arguments.seed)
     else:
         records = (one.record for one in plant((arguments.messages or 2_000_000) // 2)[1])
     with tempfile.TemporaryDirectory() as folder, open_session() as session:

@@ -57,6 +57,8 @@ def captures() -> list[Record]:
         add(queue, next(fresh), (sent_at, MOST, number), (received_at, number, number))
     for sent, received, at in PLACES:
         add("silent", next(fresh), (at, None, sent), (at, None, received))
+    add("half", next(fresh), (1, 0, 1), (2, 0, 2))
+    made[-1] = made[-1]._replace(broker="kafka", queue="whole")
     return made
 
 
@@ -111,6 +113,12 @@ def test_what_was_received_at_no_known_place_makes_nothing_reordered(
 ) -> None:
     found = [row["reordered"] for row in read(lakes[0], "deliveries") if row["queue"] == "silent"]
     assert found == [False] * len(PLACES)
+
+
+def test_a_message_stands_under_the_way_it_was_sent_on(lakes: tuple[Path, Path]) -> None:
+    found = [row for row in read(lakes[0], "deliveries") if "half" in row["queue"]]
+    assert [(one["broker"], one["outcome"]) for one in found] == [(None, "delivered")]
+    assert [one["broker"] for one in read(lakes[0], "latency") if one["queue"] == "half"] == [None]
 
 
 def test_the_page_draws_clocks_that_are_far_off(lakes: tuple[Path, Path]) -> None:

@@ -20,9 +20,8 @@ from tallystick.pipeline.exposures import looks_personal
 from tallystick.pipeline.judge import Rules, build_rules, judge_record
 from tallystick.pipeline.judge_many import judge_body, judge_records
 from tallystick.pipeline.planted import BREAKS, WAYS, plant
-from tallystick.pipeline.quick import compile_quick
 from tallystick.schemas.catalog import load_catalog, parse_catalog
-from tests.pipeline.fuzz import compare
+from tests.pipeline.fuzz import compare, compare_people, judge_both_ways
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +32,11 @@ def rules(registry: Path) -> Rules:
 def plain(body: bytes, **around: Any) -> Record:
     empty = Record("file", 0, None, None, None, None, None, None, None, body, None)
     return empty._replace(**around)
+
+
+def rules_of(schema: Any) -> Rules:
+    manifest = b'{"schemas":[{"urn":"urn:a","schema":"a.json"}]}'
+    return build_rules(parse_catalog(manifest, lambda _: json.dumps(schema).encode()))
 
 
 def good(number: int = 1, data: str | None = None, urn: str = WAYS[0].urn) -> bytes:
@@ -68,6 +72,42 @@ def test_the_quick_way_says_what_the_rule_says(rules: Rules) -> None:
     told = compare(rules, 3000, seed=11)
     assert told["quick"] > 300, told
     assert {"read", "sections", "gate", "decode", "accept", "schema", "unknown"} <= set(told)
+
+
+def test_the_quick_way_masks_what_the_rule_masks() -> None:
+    assert compare_people(2000, seed=7)["quick"] > 200
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (b'"attempts":0', b'"attempts":10000000146', b'"attempts":"***"'),
+        (b'"created_at":5', b'"created_at":4111111111119', b'"created_at":"***"'),
+        (b'"n":1', b'"n":-4111111111111111', b'"n":"***"'),
+        (b'"t":"x"', b'"t":"pay XY83ABCDEFGHIJK now"', b'"t":"p***"'),
+        (b'"t":"x"', b'"t":"XY83 abc def ghi jk"', b'"t":"XY83 abc def ghi jk"'),
+        (b'"t":"x"', '"t":"\u00df49ABCDEFGHIJK"'.encode(), "\u00df49".encode()),
+    ],
+)  # fmt: skip
+def test_check_digits_betray_a_value_wherever_it_stands(
+    old: bytes, new: bytes, told: bytes
+) -> None:
+    members = {"n": {"type": "integer"}, "t": {"type": "string"}}
+    rules = rules_of({"type": "object", "properties": members})
+    body = good(data='{"n":1,"t":"x"}', urn="urn:a")
+    record = plain(body.replace(old, new))
+    assert told in (judge_record(rules, record).masked or b"")
+    told_both = judge_both_ways(rules, [plain(body), record])
+    assert told_both["quick"] == 1, "the harmless one alone is sure"
+
+
+def test_a_mark_on_the_whole_data_masks_all_of_it() -> None:
+    members = {"t": {"type": "string"}}
+    rules = rules_of({"type": "object", "properties": members, "x-gdpr-sensitive": "health"})
+    body = good(data='{"t":"x"}', urn="urn:a")
+    (row,) = judge_records(rules, [plain(body)])
+    assert row.masked == body.replace(b'{"t":"x"}', b'"***"')
+    assert [tuple(one) for one in row.exposures] == [("data", "mark", "health")]
 
 
 @pytest.mark.parametrize("digits", [309, 400])
@@ -117,9 +157,7 @@ def test_all_planted_schemas_have_a_quick_way(rules: Rules) -> None:
     ],
 )  # fmt: skip
 def test_a_schema_outside_the_subset_has_no_quick_way(schema: Any) -> None:
-    manifest = b'{"schemas":[{"urn":"urn:a","schema":"a.json"}]}'
-    catalog = parse_catalog(manifest, lambda _: json.dumps(schema).encode())
-    assert compile_quick(catalog).decode is None
+    assert rules_of(schema).quick.decode is None
 
 
 @pytest.mark.parametrize(
@@ -230,6 +268,8 @@ def test_a_capture_is_read_back_as_it_was_written() -> None:
         (b'{"kind":"capture","format":1,"body64":"?"}', "capture.malformed"),
         (b'{"kind":"capture","format":1,"direction":"up","body":""}', "capture.malformed"),
         (b'{"kind":"capture","format":1,"at":9223372036854775808,"body":""}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"clock_error":-1,"body":""}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"clock_error":0,"body":""}', None),
         (b'{"job":"capture"}', None),
         (b'{"x":"capture","kind"', None),
     ],

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from shutil import copytree
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tallystick.core.capture import read_sections, write_sections
 from tallystick.core.errors import TallystickError
 from tallystick.core.tap import Watch
+from tallystick.pipeline import kafka as reading
 from tallystick.pipeline import run
 from tallystick.pipeline.capture import Record
 from tallystick.pipeline.kafka import find_partitions, read_access
-from tallystick.pipeline.lake import open_lake, write_json
+from tallystick.pipeline.lake import Lake, open_lake, write_json
 from tallystick.pipeline.planted import plant
 from tallystick.pipeline.ranges import check_grown, check_unread, find_new
 from tallystick.pipeline.read import read_records
 from tallystick.pipeline.sources import Source, split
+from tallystick.pipeline.stream import make_stream
 from tallystick.runtime.tap import tapping
 
 if TYPE_CHECKING:
@@ -40,12 +45,23 @@ def kafka(broker_url: Callable[[str], str]) -> str:
     return broker_url("kafka")
 
 
+def make_topic(admin: AdminClient, name: str) -> None:
+    """Make a topic of three partitions; one of that name may still be on its way out."""
+    deadline = monotonic() + 60
+    while True:
+        try:
+            admin.create_topics([NewTopic(name, 3, 1)])[name].result(60)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or monotonic() > deadline:
+                raise
+        else:
+            return
+
+
 @pytest.fixture
 def topic(kafka: str) -> str:
-    """Make a topic of three partitions."""
     name = f"pipeline-{next(NUMBER)}"
-    admin = AdminClient({"bootstrap.servers": kafka.partition("://")[2]})
-    admin.create_topics([NewTopic(name, 3, 1)])[name].result(60)
+    make_topic(AdminClient({"bootstrap.servers": kafka.partition("://")[2]}), name)
     return name
 
 
@@ -115,6 +131,24 @@ def test_a_time_stamp_in_another_unit_is_no_time(
     monkeypatch.setattr("confluent_kafka.Consumer", lambda _: consumer)
     (part,) = split(Source("kafka://h:9092/t/0", "kafka", 1, None, 7))
     assert [(one.position, one.at) for one in read_records(part)] == [(7, at)]
+
+
+def test_a_partition_that_ends_before_its_plan_fails_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is lost in silence: a part that is short must not be called whole."""
+    end, consumer = Mock(), Mock()
+    end.error.return_value = KafkaError(KafkaError._PARTITION_EOF)
+    consumer.get_watermark_offsets.return_value = (7, 9)
+    consumer.consume.return_value = [end]
+    monkeypatch.setattr("confluent_kafka.Consumer", lambda _: consumer)
+    monkeypatch.setattr(reading, "_TIMEOUT", -1.0)
+    (part,) = split(Source("kafka://h:9092/t/0", "kafka", 2, None, 7))
+    end.offset.return_value = 8
+    with pytest.raises(TallystickError, match="from offset 7 on, and it had 9"):
+        list(read_records(part))
+    end.offset.return_value = 9
+    assert list(read_records(part)) == []
 
 
 def test_a_record_counts_when_its_transaction_is_committed(kafka: str, topic: str) -> None:
@@ -217,6 +251,38 @@ def test_a_log_shorter_than_what_was_read_is_told() -> None:
     with pytest.raises(TallystickError) as told:
         check_grown(list(ranges((0, 5))), next(ranges((0, 4))))
     assert told.value.code == "input.rewound"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_told"),
+    [("a", "b", True), ("a", "a", False), ("", "b", False), ("a", "", False)],
+)
+def test_another_log_under_the_same_name_is_told(before: str, now: str, is_told: bool) -> None:
+    (known,), (log,) = (ranges((0, 5)), ranges((0, 9)))
+    with pytest.raises(TallystickError) if is_told else nullcontext() as told:
+        check_grown([replace(known, identity=before)], replace(log, identity=now))
+    assert told is None or told.value.code == "input.replaced"
+
+
+def test_a_topic_made_anew_is_told_even_when_it_is_longer(
+    registry: Path, kafka: str, topic: str, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.partition("://")[2]})
+    url, lake = f"{kafka}/{topic}", tmp_path / "lake"
+    produce(kafka, topic, bodies(30))
+    plan = run.make_plan([url], registry, lake)
+    parts = Lake(lake).part(plan.rules, "")
+    for one in plan.fresh:
+        (parts / one.key).mkdir(parents=True)
+        write_json(parts / one.key / "part.json", {**one.as_json(), "rows": {}})
+    assert not run.make_plan([url], registry, lake).fresh
+    admin.delete_topics([topic])[topic].result(60)
+    make_topic(admin, topic)
+    produce(kafka, topic, bodies(60))
+    for look in (run.make_plan, make_stream):
+        with pytest.raises(TallystickError) as told:
+            look([url], registry, lake)
+        assert told.value.code == "input.replaced"
 
 
 def test_a_second_run_reads_only_what_is_new(

@@ -117,6 +117,21 @@ def test_parquet_rows_are_the_same_records_however_they_are_cut(tmp_path: Path) 
     assert read_all(path, 1) == whole
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [("clock_error", -1, "below 0"), ("direction", "up", "'up'")],
+)
+def test_a_row_that_says_what_cannot_be_is_a_record_with_a_fault(
+    name: str, value: Any, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"body": ["{}", "[]"], name: [None, value]}), path)
+    good, bad = read_all(path)
+    assert (good.fault, good.body) == (None, b"{}")
+    assert (bad.fault, bad.body) == ("capture.malformed", b"[]")
+    assert told in bad.reason
+
+
 def test_a_torn_parquet_file_is_a_record(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.Table.from_pylist(rows_of(50)), path)

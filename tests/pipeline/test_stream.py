@@ -8,12 +8,16 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from tallystick.cli import main
 from tallystick.core.errors import TallystickError
+from tallystick.pipeline.capture import read_line
 from tallystick.pipeline.lake import read_manifest
 from tallystick.pipeline.logs import Logs, find_logs
+from tallystick.pipeline.merge import FEW
+from tallystick.pipeline.sources import RECORD
 from tallystick.pipeline.stream import make_stream, stream
 from tests.pipeline.held import held_environment, read_tables, running, wait_held
 from tests.pipeline.test_kafka import bodies, kafka, produce, topic
@@ -25,8 +29,18 @@ if TYPE_CHECKING:
 __all__ = ["kafka", "topic"]
 
 
-def reader(*inputs: Path) -> Any:
-    return Logs({"url": json.dumps([str(one) for one in inputs])}).streamReader(schema=None)
+def reader(*inputs: Path, batch: int = 1000) -> Any:
+    options = {"url": json.dumps([str(one) for one in inputs]), "batch": str(batch)}
+    return Logs(options).streamReader(schema=None)
+
+
+def batches(look: Any) -> list[list[tuple[Any, ...]]]:
+    """Give the rows of each batch until nothing is new."""
+    found, start = [], look.initialOffset()
+    while (end := look.latestOffset(start, look.getDefaultReadLimit())) != start:
+        found.append([row for part in look.partitions(start, end) for row in look.read(part)])
+        start = end
+    return found
 
 
 def test_a_line_counts_when_its_end_is_written(tmp_path: Path) -> None:
@@ -72,8 +86,8 @@ def test_offsets_are_the_ends_of_logs(tmp_path: Path) -> None:
     second = look.latestOffset(first, None)
     (partition,) = look.partitions(first, second)
     assert list(look.read(partition)) == [
-        (str(tmp_path / "a"), "lines", 3, 6),
-        (str(tmp_path / "b"), "lines", 0, 3),
+        (str(tmp_path / "a"), "lines", 3, 6, ""),
+        (str(tmp_path / "b"), "lines", 0, 3, ""),
     ]
     assert look.partitions(second, second) == []
     (tmp_path / "b").unlink()
@@ -82,6 +96,30 @@ def test_offsets_are_the_ends_of_logs(tmp_path: Path) -> None:
     with pytest.raises(TallystickError) as told:
         look.latestOffset(second, None)
     assert told.value.code == "input.rewound"
+
+
+def test_a_batch_has_about_so_many_records_and_whole_lines(tmp_path: Path) -> None:
+    line = b"x" * (RECORD - 1) + b"\n"
+    for name, count in (("a", 30), ("b", 10), ("c", 1)):
+        (tmp_path / name).write_bytes(line * (count - 1) + line[:100] + line)
+    ends: dict[str, int] = {}
+    found = batches(reader(tmp_path, batch=8))
+    for rows in found:
+        for path, _, start, stop, _ in rows:
+            assert start == ends.get(path, 0)
+            assert Path(path).read_bytes()[start:stop].endswith(b"\n")
+            ends[path] = stop
+        assert sum(row[3] - row[2] for row in rows) <= (8 + len(rows)) * RECORD
+    assert ends == {str(one): one.stat().st_size for one in tmp_path.iterdir()}
+    assert {row[0] for row in found[0]} == set(ends), "no log waits for another"
+
+
+def test_a_batch_takes_whole_files_one_by_one(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"\x1f\x8b" + bytes(5 * RECORD))
+    rows = batches(reader(tmp_path, batch=2))
+    assert [[Path(row[0]).name for row in one] for one in rows] == [["a"], ["b"]]
+    assert len(batches(reader(tmp_path, batch=1000))) == 1
 
 
 def test_what_comes_after_the_start_is_for_the_next_time(tmp_path: Path) -> None:
@@ -98,6 +136,7 @@ def test_what_comes_after_the_start_is_for_the_next_time(tmp_path: Path) -> None
         (["--trigger", "soon"], "is no time"),
         (["--input", "nobody"], "no such file"),
         (["--conf", "x"], "not KEY=VALUE"),
+        (["--batch", "0"], "no whole number above 0"),
     ],
 )
 def test_what_is_wrong_with_a_stream_is_one_clear_line(
@@ -150,3 +189,19 @@ def test_a_killed_stream_goes_on_as_if_nothing_had_been(
     shutil.rmtree(lake / "streams")
     stream(make_stream(inputs, registry, lake), spark)
     assert read_manifest(lake) == before
+
+
+def test_a_stream_of_many_small_batches_joins_their_parts(
+    spark: SparkSession, registry: Path, tmp_path: Path
+) -> None:
+    lines = lines_of(FEW)[: FEW + 2]
+    log = tmp_path / "a.jsonl"
+    log.write_bytes(b"\n".join(lines) + b"\n")
+    task = make_stream([str(log)], registry, tmp_path / "lake")
+    manifest = stream(task, spark, batch=1)
+    assert len(list(task.checkpoint.glob("offsets/[0-9]*"))) == len(lines)
+    (part,) = task.lake.glob("parts/*/*/part.json")
+    assert manifest is not None
+    assert manifest["figures"]["messages"] == len(lines)
+    held = pq.read_table(part.parent / "messages-00000.parquet").sort_by("position")
+    assert held["body"].to_pylist() == [read_line(one, "", 0).body for one in lines]

@@ -115,6 +115,11 @@ def test_a_frame_is_sent_at_the_time_when_its_sending_began(tmp_path: Path) -> N
     assert received == Capture("received", "memory", "orders", "shop", 200, 1, FRAMES[0], 5)
 
 
+def test_a_clock_is_not_better_than_right(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="below 0"):
+        CaptureFiles(tmp_path, clock_error=-1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_back_the_exact_frames(form: str, tmp_path: Path) -> None:
     with CaptureFiles(tmp_path, form=form) as files:

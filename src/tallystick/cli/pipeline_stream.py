@@ -37,6 +37,8 @@ def register_stream(verbs: Any) -> None:
     when = stream.add_mutually_exclusive_group()
     when.add_argument("--trigger", default="10s", metavar="TIME", help="how often to look (10s)")
     when.add_argument("--available-now", action="store_true", help="read what is there, and end")
+    stream.add_argument("--batch", type=_count, default=1_000_000, metavar="N",
+                        help="about how many records to read at a time (1000000)")  # fmt: skip
     stream.add_argument("--json", action="store_true", help="one object for each publication")
     stream.set_defaults(run=_stream)
     clean = verbs.add_parser("clean", help="take old runs away, and what only they were made from")
@@ -65,7 +67,7 @@ def _add_keep(parser: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of runs; one stays at least")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
     return int(text)
 
 
@@ -107,7 +109,8 @@ def _stream(args: argparse.Namespace) -> int:
         open_session(args.master or LOCAL, conf, small=small) as session,
         Signals(stopping, enabled=True),
     ):
-        stream(task, session, every=every, stopping=stopping, tell=tell, keep=args.keep)
+        stream(task, session, every=every, stopping=stopping, tell=tell, keep=args.keep,
+               batch=args.batch)  # fmt: skip
     return 0
 
 

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["COLUMNS", "Record", "faulty", "read_line", "write_capture", "write_parquet"]
+__all__ = [
+    "COLUMNS", "NO_BOUND", "Record", "faulty", "read_line", "write_capture", "write_parquet",
+]  # fmt: skip
 
 _INT64: Final = 2**63
 _MARK: Final = b'"capture"'
+NO_BOUND: Final = "clock_error is below 0"
 
 
 class Record(NamedTuple):
@@ -101,6 +104,8 @@ def read_line(line: bytes, source: str, position: int) -> Record:
         value = getattr(found, name)
         if value is not None and not -_INT64 <= value < _INT64:
             return faulty(source, position, line, "capture.malformed", f"{name} beyond 64 bits")
+    if found.clock_error is not None and found.clock_error < 0:
+        return faulty(source, position, line, "capture.malformed", NO_BOUND)
     return Record(
         source, position, found.direction, found.broker, found.queue, found.node, found.at,
         found.clock_error, found.sequence, body, sections,

@@ -6,7 +6,9 @@ the transport that say how to get in (`brokers/kafka/settings.py`).
 A partition is a source, and offsets are its positions. Its end is pinned when a run begins: what
 comes later is for the next run. Only committed records count. A record becomes the frame that a tap
 would have captured, seen at its own time stamp. What the broker removed before it was read is one
-record that says so. No group is joined and nothing is committed.
+record that says so; a partition that ends before it should fails the run. A topic that was deleted
+and made anew is told from the first one by the id that brokers give it (since Kafka 2.8). No group
+is joined and nothing is committed.
 """
 
 from __future__ import annotations
@@ -82,14 +84,18 @@ def find_partitions(url: str) -> list[Source]:
     timeout = read_number(address, "timeout", _TIMEOUT)
     prefix, access = read_access(url)
     cluster = Cluster(dict(access), timeout, 1, 1)
+    topics = list(dict.fromkeys(one for one in address.path.split(",") if one))
     try:
         consumer = cluster.consumer({**_GROUP, "isolation.level": "read_committed"})
         try:
+            ends = {topic: list(_look(consumer, topic, timeout)) for topic in topics}
+            ids = cluster.identify(topics)
             return [
-                Source(f"{prefix}{topic}/{number}", "kafka", last - first, None, first, access)
-                for topic in dict.fromkeys(one for one in address.path.split(",") if one)
-                for number, first, last in _look(consumer, topic, timeout)
-            ]
+                Source(f"{prefix}{topic}/{number}", "kafka", last - first, None, first, access,
+                       identity=ids[topic])
+                for topic in topics
+                for number, first, last in ends[topic]
+            ]  # fmt: skip
         finally:
             consumer.close()
     except KafkaException as error:
@@ -133,7 +139,10 @@ def read_partition(split: Split) -> Iterator[Record]:
 
 
 def _consume(consumer: Any, path: str, at: int, stop: int) -> Iterator[Any]:
-    """Give messages until the range or the partition ends; offsets may have holes."""
+    """Give messages until the range ends; offsets may have holes.
+
+    A partition that ends before the range may be a copy that lags behind: it has time to catch up.
+    """
     from confluent_kafka import KafkaError  # noqa: PLC0415
 
     moved = monotonic()
@@ -147,11 +156,14 @@ def _consume(consumer: Any, path: str, at: int, stop: int) -> Iterator[Any]:
                 moved = monotonic()
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                return
+                if message.offset() >= stop:
+                    return
             elif not error.retriable():
                 raise Unavailable(f"{path}: {error.str()}", code="input.kafka")
         if monotonic() - moved > _TIMEOUT:
-            raise Unavailable(f"{path}: nothing came from offset {at} on", code="input.kafka")
+            raise Unavailable(
+                f"{path}: nothing came from offset {at} on, and it had {stop}", code="input.kafka"
+            )
 
 
 def _record(path: str, topic: str, message: Any) -> Record:

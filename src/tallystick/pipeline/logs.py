@@ -5,7 +5,9 @@ as a whole: Parquet when its footer is there, a journal when its foot is, archiv
 (so move them into place). A `.part` is a capture that gets another name when it is finished.
 
 As a source of Spark's Structured Streaming (`Logs`), an offset is the end of every log, and a row
-is a range to be read. The rows of a batch are few: what stands in the ranges is read by tasks.
+is a range to be read. The rows of a batch are few: what stands in the ranges is read by tasks. A
+batch has about so many records as it is told: logs that grow share them by what is new in each, and
+whole files are taken up to as many again.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from tallystick.pipeline.kafka import find_partitions
 from tallystick.pipeline.ranges import check_grown
-from tallystick.pipeline.sources import Source, list_files, look
+from tallystick.pipeline.sources import GROWING, RECORD, Source, list_files, look
 
-__all__ = ["Logs", "find_logs"]
+__all__ = ["BATCH", "Logs", "find_logs"]
+
+BATCH: Final = 1_000_000
+"""About how many records a batch has, unless told otherwise: half a gigabyte."""
 
 _BLOCK: Final = 1 << 16
 _TAIL: Final = 4096
@@ -70,11 +75,50 @@ def _find_end(file: Any, size: int) -> int:
 
 
 Offset = Mapping[str, Mapping[str, Any]]
-"""The form, the first position and the end of every log, by path."""
+"""The form, the first position, the end and the identity of every log, by path."""
 
 
-def _source(path: str, log: Mapping[str, Any]) -> Source:
-    return Source(path, log["form"], log["stop"] - log["start"], None, log["start"])
+def _source(path: str, log: Mapping[str, Any], start: int | None = None) -> Source:
+    at = log["start"] if start is None else start
+    size, identity = log["stop"] - at, log.get("identity", "")
+    return Source(path, log["form"], size, None, at, identity=identity)
+
+
+def _find_new(start: Offset, end: Offset) -> list[Source]:
+    """Give what lies between two offsets."""
+    known = {path: log["stop"] for path, log in start.items()}
+    found = [_source(path, log, known.get(path)) for path, log in end.items()]
+    return [one for one in found if one.size]
+
+
+def _limit(start: Offset, end: Offset, most: int) -> Offset:
+    """Give an offset between two that takes about so many records, and at least one."""
+    new = _find_new(start, end)
+    room = left = most * RECORD
+    total = sum(one.weight for one in new if one.form in GROWING)
+    taken = dict(start)
+    for one in new:
+        if one.form in GROWING:
+            stop = min(one.stop, _cut(one, max(1, one.size * room // total)))
+            taken[one.path] = {**end[one.path], "stop": stop}
+        elif left > 0:
+            taken[one.path] = end[one.path]
+            left -= one.weight
+    return taken
+
+
+def _cut(log: Source, size: int) -> int:
+    """Give the position behind so much of a log, and behind the line that it falls into."""
+    at = log.start + size
+    if log.form != "lines" or at >= log.stop:
+        return at
+    with open(log.path, "rb") as file:  # noqa: PTH123 - one call fewer a log
+        file.seek(at - 1)
+        while piece := file.readline(_BLOCK):
+            at = file.tell()
+            if piece.endswith(b"\n"):
+                break
+    return at
 
 
 class Logs(DataSource):
@@ -87,16 +131,16 @@ class Logs(DataSource):
 
     def schema(self) -> str:
         """Give the columns: one row is a range of one log."""
-        return "path string, form string, start long, stop long"
+        return "path string, form string, start long, stop long, identity string"
 
     def streamReader(self, schema: Any) -> _Reader:  # noqa: ARG002, N802 - called by keyword
         """Give the reader of a query."""
-        return _Reader(json.loads(self.options["url"]))
+        return _Reader(json.loads(self.options["url"]), int(self.options["batch"]))
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, inputs: list[str]) -> None:
-        self._inputs = inputs
+    def __init__(self, inputs: list[str], batch: int) -> None:
+        self._inputs, self._batch = inputs, batch
         self._last: Offset | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -105,26 +149,30 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._last = self._find()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(self._batch)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         found = dict(self._find() if self._last is None else self._last)
         for path, log in start.items():
             if path in found:
                 check_grown([_source(path, log)], _source(path, found[path]))
                 found[path] = {**found[path], "start": log["start"]}
-        return dict(sorted({**start, **found}.items()))
+        latest = dict(sorted({**start, **found}.items()))
+        if isinstance(limit, ReadMaxRows):
+            return dict(_limit(start, latest, limit.max_rows))
+        return latest
 
     def _find(self) -> Offset:
         return {
-            one.path: {"form": one.form, "start": one.start, "stop": one.stop}
+            one.path: {"form": one.form, "start": one.start, "stop": one.stop,
+                       "identity": one.identity}
             for one in find_logs(self._inputs)
-        }
+        }  # fmt: skip
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        rows = []
-        for path, log in end.items():
-            at = start[path]["stop"] if path in start else log["start"]
-            if at != log["stop"]:
-                rows.append((path, log["form"], at, log["stop"]))
+        rows = [(one.path, one.form, one.start, one.stop, one.identity)
+                for one in _find_new(start, end)]  # fmt: skip
         return [InputPartition(rows)] if rows else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from tallystick.pipeline.arrow import pq
 from tallystick.pipeline.ingest import Receipt, part_tables
 from tallystick.pipeline.parts import read_part
+from tallystick.pipeline.sources import GROWING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,6 @@ __all__ = ["find_merges", "join_parts"]
 
 FEW: Final = 32
 MOST: Final = 64 << 20
-_GROWING: Final = ("lines", "kafka")
 
 
 def find_merges(parts: Sequence[Source]) -> list[list[Source]]:
@@ -37,7 +37,7 @@ def find_merges(parts: Sequence[Source]) -> list[list[Source]]:
         full = sum(part.weight for part in held) >= MOST
         if held and (full or held[-1].stop != one.start):
             groups.append([])
-        if one.weight < MOST and one.form in _GROWING:
+        if one.weight < MOST and one.form in GROWING:
             groups[-1].append(one)
         else:
             groups.append([])
@@ -46,7 +46,8 @@ def find_merges(parts: Sequence[Source]) -> list[list[Source]]:
 
 def join_parts(folder: Path, parts: Sequence[Source]) -> tuple[Source, Receipt]:
     """Write the tables of some parts as those of one; give its source and its rows."""
-    whole = replace(parts[0], size=parts[-1].stop - parts[0].start)
+    start = parts[0].start
+    whole = replace(parts[-1], start=start, size=parts[-1].stop - start)
     place = folder / whole.key
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()

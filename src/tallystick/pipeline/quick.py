@@ -108,7 +108,7 @@ def compile_quick(catalog: Catalog) -> Quick:
         found = _Found(has_float=False, marked=[], maskable=True, paths=[])
         try:
             dialect_of(schema)
-            if "$ref" in schema or not urn.strip():
+            if "$ref" in schema or not urn.strip() or mark_of(schema) is not None:
                 continue
             data = _kind(schema, (), "", found, f"Data{number}")
         except (_Unknown, Rejected, TypeError):

@@ -2,7 +2,8 @@
 
 A part of a log is a range of positions. The parts that stand in the lake are the only memory of how
 far a log was read, so whoever reads it next, in a run or a stream, goes on behind them. A log that
-is shorter than what was read of it is another log under the same name, and is told.
+is shorter than what was read of it, or has another identity, is another log under the same name,
+and is told.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Unavailable
 from tallystick.pipeline.parts import MARK, read_part
-from tallystick.pipeline.sources import Source
+from tallystick.pipeline.sources import GROWING, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = ["check_grown", "check_unread", "find_new", "is_log", "read_log", "read_parts"]
 
-_GROWING: Final = ("lines", "kafka")
+_REPLACED: Final = "it was replaced; give it another name, or another --out"
 
 
 def is_log(source: Source) -> bool:
@@ -56,13 +57,19 @@ def _drop_inner(parts: list[Source]) -> list[Source]:
 
 
 def check_grown(known: Sequence[Source], log: Source) -> None:
-    """Refuse a log that is shorter than what was read of it, or a whole file that has changed."""
+    """Refuse another log under the name of one that was read, or a whole file that has changed."""
     read = known[-1].stop if known else 0
-    if log.stop < read or (read and log.form not in _GROWING and log.stop != read):
+    if known and log.identity and known[-1].identity not in ("", log.identity):
+        raise Unavailable(
+            f"{log.path} was made anew since it was read up to {read}",
+            code="input.replaced",
+            hint=_REPLACED,
+        )
+    if log.stop < read or (read and log.form not in GROWING and log.stop != read):
         raise Unavailable(
             f"{log.path} ends at {log.stop}, and was read up to {read} before",
             code="input.rewound",
-            hint="it was replaced; give it another name, or another --out",
+            hint=_REPLACED,
         )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from tallystick.core.capture import DIRECTIONS
 from tallystick.core.scan import MAX_BYTES
 from tallystick.pipeline.arrow import pa, pq
-from tallystick.pipeline.capture import COLUMNS, Record, faulty, read_line
+from tallystick.pipeline.capture import COLUMNS, NO_BOUND, Record, faulty, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,7 @@ __all__ = ["LONGEST", "read_records"]
 LONGEST: Final = 2 * MAX_BYTES
 _KEPT: Final = 1 << 16
 _BATCH: Final = 8192
+_ERROR: Final = COLUMNS.index("clock_error") - 1
 _BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 
@@ -172,9 +173,12 @@ def _read_batch(batch: pa.RecordBatch, path: str, at: int) -> Iterator[Record]:
     ):
         if body is None:
             yield faulty(path, place, b"", "capture.body", "the body is null")
-        elif direction is not None and direction not in DIRECTIONS:
+            continue
+        raw = body.encode() if isinstance(body, str) else body
+        if direction is not None and direction not in DIRECTIONS:
             reason = f"unknown direction {direction!r}"
-            yield faulty(path, place, body, "capture.malformed", reason)
+            yield faulty(path, place, raw, "capture.malformed", reason)
+        elif around[_ERROR] is not None and around[_ERROR] < 0:
+            yield faulty(path, place, raw, "capture.malformed", NO_BOUND)
         else:
-            raw = body.encode() if isinstance(body, str) else body
             yield Record._make((path, place, direction, *around, raw, sections, None, None))

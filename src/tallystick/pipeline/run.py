@@ -46,7 +46,7 @@ __all__ = [
     "registry_hash", "run",
 ]  # fmt: skip
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Changes whenever the same inputs would give other tables."""
 
 _SMALL: Final = 64 << 20

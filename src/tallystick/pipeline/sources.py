@@ -24,7 +24,9 @@ from tallystick.pipeline.arrow import pa, pq
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Access", "Source", "Split", "find_sources", "list_files", "look", "split"]
+__all__ = [
+    "GROWING", "RECORD", "Access", "Source", "Split", "find_sources", "list_files", "look", "split",
+]  # fmt: skip
 
 _MAGIC: Final = (
     (b"PAR1", "parquet"),
@@ -34,8 +36,10 @@ _MAGIC: Final = (
 )
 _HEAD: Final = 1 << 16
 _SHARE: Final = 64 << 20
-_RECORD: Final = 512
-"""About how many bytes a record of Kafka has."""
+RECORD: Final = 512
+"""About how many bytes a record has."""
+GROWING: Final = ("lines", "kafka")
+"""The forms of logs that grow at their end; others are read once, as a whole."""
 _TEXT: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
 _BYTES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _NUMBER: Final = (pa.types.is_signed_integer, pa.types.is_uint32, pa.types.is_null)
@@ -54,7 +58,8 @@ class Source:
     """One input file in one state, or a range of a log: `changed` is None then.
 
     `start` and `size` count bytes, and records of Kafka. `access` is never written down.
-    `copy` is the part of older rules that has its bytes.
+    `copy` is the part of older rules that has its bytes. `identity` tells a log from another one
+    that came to stand under its name, where that can be told.
     """
 
     path: str
@@ -64,6 +69,7 @@ class Source:
     start: int = 0
     access: Access = field(default=(), repr=False, compare=False)
     copy: str = field(default="", compare=False)
+    identity: str = ""
 
     @property
     def key(self) -> str:
@@ -78,12 +84,13 @@ class Source:
     @property
     def weight(self) -> int:
         """Give about how many bytes it has."""
-        return self.size * _RECORD if self.form == "kafka" else self.size
+        return self.size * RECORD if self.form == "kafka" else self.size
 
     def as_json(self) -> dict[str, Any]:
         """Give what names it, without secrets."""
         names = ("path", "form", "start", "size", "changed")
-        return {name: getattr(self, name) for name in names}
+        told = {name: getattr(self, name) for name in names}
+        return told | ({"identity": self.identity} if self.identity else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +178,7 @@ def split(source: Source, share: int = _SHARE) -> tuple[Split, ...]:
     if source.copy:
         files = len(list(Path(source.copy).glob("messages-*.parquet")))
         return tuple(Split(source, number, number, number + 1) for number in range(max(files, 1)))
-    if source.form in ("lines", "kafka"):
+    if source.form in GROWING:
         step = max(1, share * source.size // max(source.weight, 1))
         starts = range(source.start, max(source.stop, source.start + 1), step)
         return tuple(

@@ -25,7 +25,7 @@ from tallystick.pipeline.copies import find_copies, join_copies
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.kafka import read_access
 from tallystick.pipeline.lake import Lake, open_lake, read_manifest
-from tallystick.pipeline.logs import Logs, find_logs
+from tallystick.pipeline.logs import BATCH, Logs, find_logs
 from tallystick.pipeline.merge import find_merges, join_parts
 from tallystick.pipeline.parts import MARK, finish_part
 from tallystick.pipeline.ranges import check_grown, find_new, read_parts
@@ -87,6 +87,7 @@ def stream(
     stopping: Event | None = None,
     tell: Tell = lambda _: None,
     keep: int = KEEP,
+    batch: int = BATCH,
 ) -> dict[str, Any] | None:
     """Read until told to stop, or, without `every`, what is there now; give the last manifest."""
     with open_lake(task.lake) as lake:
@@ -94,7 +95,7 @@ def stream(
         query = None
         try:
             state.read_copies()
-            query = _start(task, session, state.read, every)
+            query = _start(task, session, state.read, every, batch)
             while not query.awaitTermination(_LOOK) and not (stopping and stopping.is_set()):
                 if every:
                     state.publish(tell)
@@ -110,10 +111,15 @@ def stream(
 
 
 def _start(
-    task: Stream, session: SparkSession, read: Callable[[DataFrame, int], None], every: str
+    task: Stream,
+    session: SparkSession,
+    read: Callable[[DataFrame, int], None],
+    every: str,
+    batch: int,
 ) -> StreamingQuery:
     session.dataSource.register(Logs)
-    logs = session.readStream.format("tally_logs").option("url", json.dumps(task.inputs)).load()
+    source = session.readStream.format("tally_logs").option("url", json.dumps(task.inputs))
+    logs = source.option("batch", batch).load()
     writer = logs.writeStream.foreachBatch(read)
     writer = writer.option("checkpointLocation", str(task.checkpoint))
     if every:
@@ -159,9 +165,9 @@ class _State:
     def _known(self, path: str) -> list[Source]:
         return self._parts.get(path, [])
 
-    def _log(self, path: str, form: str, start: int, stop: int) -> Source:
+    def _log(self, path: str, form: str, start: int, stop: int, identity: str) -> Source:
         access = next((one for name, one in self._task.access.items() if path.startswith(name)), ())
-        return Source(path, form, stop - start, None, start, access)
+        return Source(path, form, stop - start, None, start, access, identity=identity)
 
     def _merge(self) -> None:
         """Join small parts; batches that are read meanwhile add theirs behind them."""

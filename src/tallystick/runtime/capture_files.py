@@ -61,6 +61,8 @@ class CaptureFiles:
         check_form(form)
         if max_bytes < 1 or max_age <= 0:
             raise UsageError("a capture needs a size and an age above 0", code="setting")
+        if clock_error is not None and clock_error < 0:
+            raise UsageError(f"a clock's error is not below 0: {clock_error}", code="setting")
         self.folder: Final = Path(folder)
         self.node: Final = node or program_name()
         self.missing = 0

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+    Uuid,
+)
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -20,6 +28,7 @@ __all__ = ["Cluster"]
 
 _NEW_TOPICS: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _TIER: Final = {"message.timestamp.type": "LogAppendTime"}
+_NO_ID: Final = str(Uuid(0, 0))
 _REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)  # noqa: SLF001
 
 
@@ -70,6 +79,13 @@ class Cluster:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
         self._known.update(topics)
+
+    def identify(self, topics: Sequence[str]) -> dict[str, str]:
+        """Give the id of each topic: another one of the same name has another; "" is unknown."""
+        admin = AdminClient({**self._settings, **self._quiet()})
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout)
+        found = {topic: str(one.result(self._timeout).topic_id) for topic, one in asked.items()}
+        return {topic: "" if one == _NO_ID else one for topic, one in found.items()}
 
     def _quiet(self) -> dict[str, Any]:
         return {"log_level": 0, "error_cb": self._note}

@@ -7,6 +7,9 @@ a small table at the end.
     delivered   sent and received                  lost         sent, never received
     unexpected  received, never sent               unobserved   nobody captured the other side
 
+Broker, queue and URN are those of the way it was sent on, even where a capture left one out: a
+message stands under the same names whatever became of it. Only one never sent has the receiver's.
+
 A copy is received beyond what was sent, where a retry (another count of attempts) is no copy.
 Altered means other bytes, apart from `attempts` and the dead letter. Reordered means that a later
 message of the same sender on the same way was received before. Order is that of the programs' own
@@ -100,8 +103,9 @@ def _build(frames: Frames) -> DataFrame:
                 rows between unbounded preceding and 1 preceding), false) as reordered
             from pairs
         ), named as (
-            select o.*, coalesce(s.broker, r.broker) as broker, coalesce(s.queue, r.queue) as queue,
-                   coalesce(s.urn, r.urn) as urn, s.node as sender, r.node as receiver
+            select o.*, if(sent > 0, s.broker, r.broker) as broker,
+                   if(sent > 0, s.queue, r.queue) as queue, if(sent > 0, s.urn, r.urn) as urn,
+                   s.node as sender, r.node as receiver
             from ordered o left join ways s on o.sent_flow = s.flow
                            left join ways r on o.received_flow = r.flow
         )
