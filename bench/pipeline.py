@@ -209,9 +209,8 @@ def deliveries(session: Any, place: Path, count: int, rounds: int) -> dict[str, 
     for name, many in (("small", count // 10), ("large", count)):
         write_events(place / name, many)
     query = TOTALS.format(pairs=PAIRS)
-    duck = query.replace("shiftleft(1L, cast(least(attempts, 62) as int))",
-                         "(cast(1 as bigint) << cast(least(attempts, 62) as int))")  # fmt: skip
-    duck = duck.replace("0L", "cast(0 as bigint)")
+    duck = query.replace("shiftleft(1L, cast(round as int))", "(1::bigint << round::int)")
+    duck = duck.replace("0L", "0::bigint").replace("-1L", "-1").replace("62L", "62")
 
     def on_spark(name: str) -> tuple[Any, ...]:
         session.read.parquet(str(place / name)).createOrReplaceTempView("events")

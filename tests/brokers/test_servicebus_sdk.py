@@ -27,7 +27,7 @@ from azure.servicebus.exceptions import (
     SessionCannotBeLockedError,
 )
 
-from tallystick.brokers.servicebus.transport import write_connection
+from tallystick.brokers.servicebus.access import write_connection
 
 pytestmark = pytest.mark.xdist_group("brokers")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from threading import Event, Timer
 from typing import Any
 from uuid import uuid4
@@ -177,3 +178,32 @@ def test_what_was_taken_before_a_failure_is_handed_out(
         transport.receive("orders", 100, 0.01)
     client.error = None
     assert transport.receive("orders", 100, 0.01) == []
+
+
+def test_a_busy_worker_asks_sqs_less_and_less_often_and_at_once_when_told_to_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, asked = [0.0], list[float]()
+
+    class Clock:
+        def monotonic(self) -> float:
+            return now[0]
+
+        def sleep(self, seconds: float) -> None:
+            now[0] += seconds
+
+    class Empty(Client):
+        def receive_message(self, **_: Any) -> dict[str, Any]:
+            asked.append(now[0])
+            return {}
+
+    monkeypatch.setattr("tallystick.brokers.sqs.transport.time", Clock())
+    transport = SqsTransport(Address("sqs", "sqs", "eu"), Empty(0, OSError()))
+    while now[0] < 10:
+        assert transport.receive("orders", 10, 0.02) == []
+    assert len(asked) < 20
+    assert max(later - earlier for earlier, later in pairwise(asked)) < 1.1
+    before = len(asked)
+    transport.receive("orders", 10, 1.0)
+    transport.receive("orders", 10, 0)
+    assert len(asked) == before + 2

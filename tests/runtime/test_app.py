@@ -6,9 +6,11 @@ import logging
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event, Thread, get_ident
 from typing import Any
+from weakref import ref
 
 import msgspec
 import pytest
@@ -50,6 +52,26 @@ def test_a_message_reaches_the_handler_of_its_urn_and_no_other() -> None:
     app.publish(URN, {"id": 7})
     assert app.run(idle=0.01) == {"handled": 1}
     assert seen == [{"id": 7}]
+
+
+def test_a_batch_does_not_keep_the_payloads_of_messages_that_are_made() -> None:
+    app = make_app()
+    given: list[ref[Order]] = []
+    alive: list[int] = []
+
+    def orders() -> Iterator[tuple[str, Order]]:
+        for number in range(5):
+            order = Order(number)
+            given.append(ref(order))
+            yield URN, order
+            del order
+            alive.append(sum(one() is not None for one in given))
+
+    assert len(app.publish_all(orders())) == 5
+    assert max(alive) <= 2  # the first of a batch, and the one in hand
+    assert [b'"id":%d}' % n in one.body for n, one in enumerate(received(app, "orders"))] == [
+        True
+    ] * 5
 
 
 def test_the_payload_comes_as_the_type_that_the_handler_names() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tallystick import App
 from tallystick.brokers.memory.transport import MemoryTransport, Space
+from tallystick.core import splice
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Capabilities, Delivery
 from tallystick.runtime.retry import Backoff
@@ -105,6 +106,59 @@ def test_a_worker_without_room_takes_part_in_its_group_and_takes_nothing(
     worker.run(limit=1)
     assert seen == [True]
     assert worker.counts == {"handled": 1}
+
+
+def test_a_worker_that_stops_stays_in_its_group_until_its_handlers_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tallystick.runtime.worker._ATTEND", 0.0)
+    monkeypatch.setattr("tallystick.runtime.worker._IDLE", 0.01)
+    stopping, stayed, attended = Event(), Event(), list[bool]()
+
+    class Log(MemoryTransport):
+        capabilities: Capabilities = replace(MemoryTransport.capabilities, log=True)
+
+        def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+            if limit:
+                return super().receive(queue, limit, timeout)
+            attended.append(stopping.is_set())
+            if sum(attended) > 1:  # the first may be of a turn that began before
+                stayed.set()
+            return []
+
+    space, seen = Space(), list[bool]()
+    monkeypatch.setattr(App, "_open", lambda _: Log(space))
+    app = App("memory://", prefetch=0)
+
+    @app.handler(URN)
+    def handle(_data: dict[str, Any]) -> None:
+        stopping.set()
+        seen.append(stayed.wait(20))
+
+    app.publish(URN, {})
+    Worker(Log(space), "default", app._worker("default")[0]._execution, stopping).run()
+    assert seen == [True]
+
+
+@pytest.mark.parametrize(
+    ("counts", "attempts", "handled"), [(True, 19, 1), (True, 20, 0), (False, 20, 1)]
+)
+def test_a_message_that_a_counting_broker_hands_out_again_and_again_is_given_up_unhandled(
+    monkeypatch: pytest.MonkeyPatch, counts: bool, attempts: int, handled: int
+) -> None:
+    class Counting(MemoryTransport):
+        capabilities: Capabilities = replace(MemoryTransport.capabilities, counts=counts)
+
+    space, seen = Space(), list[Any]()
+    monkeypatch.setattr(App, "_open", lambda _: Counting(space))
+    app = App("memory://")
+    app.handler(URN)(seen.append)
+    app.publish(URN, {})
+    broker = Counting(space)
+    (delivery,) = broker.receive("default", 1, 0)
+    broker.replace(delivery, "default", Frame(splice.retry(delivery.frame.body, attempts)))
+    assert app.run(limit=1)["handled"] == len(seen) == handled
+    assert len(broker.receive("default.dlq", 1, 0)) == 1 - handled
 
 
 def test_threads_that_are_busy_are_called_no_more_often_than_there_are() -> None:

@@ -12,10 +12,8 @@ express is judged by `scan`, which is the rule.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Annotated, Any, Final, cast
 
 import msgspec
@@ -23,7 +21,6 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import force_setattr
 
 from tallystick.core.canonical import (
-    MAX_DEPTH,
     MESSAGE_ORDER,
     META_ORDER,
     assemble,
@@ -33,7 +30,8 @@ from tallystick.core.canonical import (
 )
 from tallystick.core.errors import Refused, Rejected
 from tallystick.core.exact import ASCII_SPACE, FORBIDDEN, FORBIDDEN_META, Notice, judge
-from tallystick.core.scan import MAX_BYTES, load, scan
+from tallystick.core.limits import SHALLOW, exceeds_a_limit, is_utf8, may_overflow
+from tallystick.core.scan import load, scan
 
 __all__ = [
     "ASCII_SPACE",
@@ -180,13 +178,6 @@ class _Whole(Envelope, frozen=True, gc=False, eq=False):
     payload: dict[str, Any] | None = field(default=None, name="data")  # type: ignore[assignment]
 
 
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
-_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_HUGE_INTEGER: Final = b"0" * 309
-_DIGITS: Final = b"0123456789"
-_DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
-_SHALLOW: Final = 2 * MAX_DEPTH  # a body of no more bytes nests no deeper than it may
 _DOUBTFUL: Final = Envelope()
 _quick_decode: Final = msgspec.json.Decoder(Envelope).decode
 _whole_decode: Final = msgspec.json.Decoder(_Whole).decode
@@ -210,15 +201,15 @@ def decode(body: bytes | bytearray | memoryview, *, whole: bool = False) -> Enve
         type(job) is not str
         or not job.strip(ASCII_SPACE)
         or envelope.alias is not UNSET
-        or (not body.isascii() and not _is_utf8(body))
-        or (len(body) > _SHALLOW and _exceeds_a_limit(body))
+        or (not body.isascii() and not is_utf8(body))
+        or (len(body) > SHALLOW and exceeds_a_limit(body))
     ):
         exact = _decode_exact(body)
         if whole:
             exact.document  # noqa: B018 (what is wrong inside `data` is raised here)
         return exact
     force_setattr(envelope, "kept_body", body)
-    if whole and _may_overflow(body):
+    if whole and may_overflow(body):
         scan(body)
     return envelope
 
@@ -378,7 +369,7 @@ def _document(envelope: Envelope) -> dict[str, Any]:
     if envelope.kept_payload is not UNSET:
         return _members(envelope, cast("bytes", envelope.kept_payload))
     body = envelope.body
-    if _may_overflow(body):
+    if may_overflow(body):
         scan(body)  # an integer that no double holds is a fault inside `data`
     try:
         document: dict[str, Any] = _quick_load(body)
@@ -395,31 +386,6 @@ def _document(envelope: Envelope) -> dict[str, Any]:
     for name in FORBIDDEN_META:
         meta.pop(name, None)
     return document
-
-
-def _may_overflow(body: bytes) -> bool:
-    """Tell whether 309 digits stand in a row; one in every 309 bytes is looked at first."""
-    probe = body[len(_HUGE_INTEGER) - 1 :: len(_HUGE_INTEGER)]
-    if len(probe.translate(None, _DIGITS)) == len(probe):
-        return False
-    return _HUGE_INTEGER in body.translate(_DIGITS_AS_ZERO)
-
-
-def _is_utf8(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _exceeds_a_limit(body: bytes) -> bool:
-    if len(body) > MAX_BYTES:
-        return True
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
-        return False
-    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
-    return max(accumulate(map(_STEP.__getitem__, brackets))) > MAX_DEPTH
 
 
 def _decode_exact(body: bytes) -> Envelope:

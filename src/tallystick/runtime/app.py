@@ -19,7 +19,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, TypeVar
@@ -141,12 +141,15 @@ class App:
         return self._publish(queue, [(urn, data)], options, trace_id)[0]
 
     def publish_all(self, messages: Iterable[tuple[str, Any]], *, queue: str = "") -> list[str]:
-        """Publish many messages, `(urn, data)` each, in order and in batches; give their ids."""
+        """Publish many messages, `(urn, data)` each, in order and in batches; give their ids.
+
+        A payload is let go when its message is made: a batch of them would wake the collector.
+        """
         queue = queue or self.settings.queue
         ids: list[str] = []
         rest = iter(messages)
-        while batch := list(islice(rest, _BATCH)):
-            ids += self._publish(queue, batch, {})
+        for first in rest:
+            ids += self._publish(queue, chain((first,), islice(rest, _BATCH - 1)), {})
         return ids
 
     def run(
@@ -234,7 +237,7 @@ class App:
     def _publish(
         self,
         queue: str,
-        messages: Sequence[tuple[str, Any]],
+        messages: Iterable[tuple[str, Any]],
         options: Mapping[str, Any],
         trace_id: str = "",
     ) -> list[str]:
@@ -254,7 +257,7 @@ class App:
         return ids
 
     def _make_all(
-        self, messages: Sequence[tuple[str, Any]], queue: str, trace_id: str
+        self, messages: Iterable[tuple[str, Any]], queue: str, trace_id: str
     ) -> list[Envelope]:
         return [self._make(urn, data, queue, trace_id) for urn, data in messages]
 

@@ -27,6 +27,7 @@ from tallystick.runtime.settlement import (
     Failure,
     Plan,
     Rules,
+    is_worn_out,
     plan_failure,
     plan_gated,
     plan_release,
@@ -60,6 +61,8 @@ class Execution:
     def run(self, delivery: Delivery, failed: int = 0) -> Plan:
         """Give the plan for one delivery that has `failed` here so many times already."""
         reading = read(self.rules.binding, delivery)
+        if reading.attempts and is_worn_out(self.rules, reading):
+            return self._fail(reading, Failure("failed", "delivered too often", final=True))
         if failed:
             reading = replace(reading, attempts=reading.attempts + failed)
         if _LOG.isEnabledFor(logging.DEBUG):

@@ -24,6 +24,8 @@ class Settings:
     `prefetch` is how many messages a worker holds beyond those in handlers; `release_delay` is the
     wait before a message with an unknown URN is handed out again (strategy `release`). `validate`
     is `publish`, `handle`, both or neither; both when there is a catalog and nothing is said.
+    `max_deliveries` is how often a broker that counts may hand a message out before it is given up
+    unhandled: one that kills its process each time never fails, and would come for ever.
     `max_lease` is how long a worker may keep a message by renewing its lease; 0 renews nothing.
     """
 
@@ -31,6 +33,7 @@ class Settings:
     concurrency: int = 1
     prefetch: int = 100
     max_attempts: int = MAX_ATTEMPTS
+    max_deliveries: int = 20
     backoff: Backoff = field(default_factory=lambda: Backoff(1, 2, 60, "full"))
     dead_letter: bool = True
     dead_letter_queue: str = ""
@@ -43,7 +46,7 @@ class Settings:
     max_lease: float = 3600.0
 
     def __post_init__(self) -> None:
-        for name in ("concurrency", "max_attempts"):
+        for name in ("concurrency", "max_attempts", "max_deliveries"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}, not 1 or more", code="setting")
         for name in ("prefetch", "release_delay", "shutdown_timeout", "max_lease"):

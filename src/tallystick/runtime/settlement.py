@@ -28,8 +28,8 @@ from tallystick.runtime.retry import draw
 from tallystick.runtime.settings import Settings
 
 __all__ = [
-    "Failure", "Plan", "Rules", "carried", "is_return", "plan_failure", "plan_gated",
-    "plan_release", "plan_return", "plan_success",
+    "Failure", "Plan", "Rules", "carried", "is_return", "is_worn_out", "plan_failure",
+    "plan_gated", "plan_release", "plan_return", "plan_success",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -95,6 +95,13 @@ def plan_return(delivery: Delivery) -> Plan:
 def is_return(plan: Plan) -> bool:
     """Say whether a plan does no more than hand a message back as it came."""
     return plan.here or plan.outcome == "handed_back"
+
+
+def is_worn_out(rules: Rules, reading: Reading) -> bool:
+    """Say whether the broker has handed a message out so often that no handler gets it again."""
+    settings = rules.settings
+    most = max(settings.max_deliveries, settings.max_attempts)
+    return rules.capabilities.counts and reading.attempts >= most
 
 
 def plan_gated(rules: Rules, reading: Reading) -> Plan:

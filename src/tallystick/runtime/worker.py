@@ -10,7 +10,7 @@ the broker is away the worker waits, longer and longer, and connects again; a ru
 when idle says so instead of ending well.
 
 Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
-until the timeout, and is then handed back as well.
+until the timeout, and is then handed back as well. Until then the worker stays in its group.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tallystick.core.transport import Delivery, Transport
 from tallystick.runtime.execution import Execution
 from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
+from tallystick.runtime.outcomes import Outcomes
 from tallystick.runtime.settlement import Plan, is_return, plan_return
 from tallystick.runtime.waiting import Waiting
 
@@ -46,8 +47,6 @@ _ATTEND: Final = 5.0
 _LEFT: Final = 1.0
 """Seconds until a message that could not be settled is left to the broker, which may be at once."""
 _LINGER: Final = 0.005
-_EXPECTED: Final = ("retried", "released", "handed_back")
-_QUIET: Final = frozenset({"handled", "skipped"})
 
 
 class Worker:
@@ -56,13 +55,12 @@ class Worker:
     def __init__(
         self, transport: Transport, queue: str, execution: Execution, stopping: Event
     ) -> None:
-        self.counts: Final[Counter[str]] = Counter()
-        self.last_error = ""
         self._transport: Final = transport
         self._queue: Final = queue
         self._execution: Final = execution
         self._settings: Final = execution.rules.settings
         self._probe: Final = execution.probe
+        self._outcomes: Final = Outcomes(queue, execution.probe)
         self._stopping: Final = stopping
         self._todo: Final[deque[Delivery]] = deque()
         self._done: Final[deque[Plan]] = deque()
@@ -80,6 +78,16 @@ class Worker:
         self._lanes: Final = Lanes()
         self._failures = 0
         self._away: TallystickError | None = None
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many messages ended in which way."""
+        return self._outcomes.counts
+
+    @property
+    def last_error(self) -> str:
+        """What went wrong last, for people."""
+        return self._outcomes.last_error
 
     @property
     def in_flight(self) -> int:
@@ -109,8 +117,8 @@ class Worker:
             room = self._room()
             if not room and self._taken >= self._limit and not self._busy():
                 return
-            if not room and self._transport.capabilities.log and monotonic() >= self._attend_at:
-                self._receive(0, 0)  # a group waits for each of its members
+            if not room:
+                self._attend()
             if not room or self._is_time():
                 plans = self._collect(0 if room else _BUSY)
                 if self._is_rush(plans):
@@ -125,6 +133,11 @@ class Worker:
                     raise self._away
                 return
         self._stop()
+
+    def _attend(self) -> None:
+        """Take part in a group of consumers, which waits for each of its members."""
+        if self._transport.capabilities.log and monotonic() >= self._attend_at:
+            self._receive(0, 0)
 
     def _room(self) -> int:
         """Give how many more to take; none while it would be only a few."""
@@ -174,7 +187,7 @@ class Worker:
                 _LOG.warning("queue %s: %s; trying again", self._queue, error)
             self._failures += 1
             self._away = error
-            self.last_error = f"{self._queue}: {error}"
+            self._outcomes.note_error(error)
             self._stopping.wait(pause)
             return []
         if self._failures:
@@ -250,7 +263,7 @@ class Worker:
         delivery = plan.delivery
         if plan.outcome == "retried":
             self._failed[id(delivery)] = self._failed.get(id(delivery), 0) + 1
-        self._note([plan], stays=True)
+        self._outcomes.note([plan], stays=True)
         self._taken += 1
         self._lanes.resume(delivery)
         self._running[id(delivery)] = delivery
@@ -289,7 +302,7 @@ class Worker:
             self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
         for plan in plans if len(acks) < len(plans) else ():
             if self._transport.capabilities.log and is_return(plan):
-                self._note([plan])  # uncommitted is enough; a rewind undoes what runs
+                self._outcomes.note([plan])  # uncommitted is enough; a rewind undoes what runs
             elif plan.move != "ack":
                 self._perform([plan], self._move(plan))
 
@@ -320,9 +333,7 @@ class Worker:
 
     def _forget(self, gone: Sequence[Delivery]) -> None:
         """Settle nothing of these: the broker hands them out again."""
-        text = "queue %s: the leases of %d messages are lost; the broker hands them out again"
-        _LOG.warning(text, self._queue, len(gone))
-        self.counts["lost"] += len(gone)
+        self._outcomes.note_lost(len(gone))
         for one in gone:
             self._leases.end(one, 0)
             self._running.pop(id(one), None)
@@ -333,7 +344,6 @@ class Worker:
                 self._transport.leave(one)
             except TallystickError as error:
                 _LOG.warning("queue %s: %s", self._queue, error)
-        self._measure(["lost"] * len(gone))
 
     def _perform(self, plans: list[Plan], move: Callable[[], None]) -> None:
         try:
@@ -341,39 +351,11 @@ class Worker:
         except TallystickError as error:
             self._stumble(plans, error)
             return
-        self._note(plans)
-
-    def _note(self, plans: list[Plan], *, stays: bool = False) -> None:
-        """Count and say what deliveries came to; one that stays here is not done yet."""
-        outcomes = [plan.outcome for plan in plans if plan.outcome]
-        self.counts.update(outcomes)
-        self._measure(outcomes, stays=stays)
-        if not _QUIET.issuperset(outcomes):
-            for plan in plans:
-                self._tell(plan)
-
-    def _tell(self, plan: Plan) -> None:
-        """Log how a delivery ended that was not simply handled."""
-        if not plan.outcome or plan.outcome in _QUIET:
-            return
-        if plan.outcome != "handed_back":
-            self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
-        level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
-        _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
-
-    def _measure(self, outcomes: list[str], *, stays: bool = False) -> None:
-        if self._probe is not None:
-            for outcome in outcomes:
-                self._probe.settled(self._queue, outcome, stays=stays)
+        self._outcomes.note(plans)
 
     def _stumble(self, plans: list[Plan], error: TallystickError) -> None:
         """Count settlements that failed, and leave to the broker, after a pause, what is ours."""
-        new = [plan for plan in plans if plan.outcome]
-        self.counts.update("unsettled" for _ in new)
-        self._measure(["unsettled"] * len(new))
-        self.last_error = f"{self._queue}: {error}"
-        text = "queue %s: %d settlements failed, left to the broker: %s"
-        _LOG.warning(text, self._queue, len(plans), error)
+        self._outcomes.note_unsettled(plans, error)
         if error.code != "delivery_lost":
             for plan in plans:
                 self._held.add(Plan("leave", plan.delivery, ""), monotonic() + _LEFT)
@@ -389,6 +371,7 @@ class Worker:
         end = monotonic() + self._settings.shutdown_timeout
         while self._running and (left := end - monotonic()) > 0:
             self._renew()
+            self._attend()
             self._settle(self._collect(min(left, _IDLE)))
         self._settle(self._collect(0))
         self._settle(self._held.take(inf))

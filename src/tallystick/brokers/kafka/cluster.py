@@ -7,7 +7,7 @@ made with the broker's own time stamps, because a parked record waits from when 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -98,7 +98,7 @@ class Cluster:
         """Make the tier topics that do not exist."""
         self.ensure(topics, _TIER)
 
-    def produce(self, records: Sequence[Record]) -> None:
+    def produce(self, records: Iterable[Record]) -> None:
         """Produce in order, and wait until every record is the broker's."""
         producer = self._producer or self._start_producer()
         failures: list[KafkaError] = []
@@ -161,11 +161,12 @@ class Cluster:
             consumer.resume(places)  # also what was taken away just now, for when it comes back
 
     @staticmethod
-    def commit(consumer: Any, topic: str, partition: int, offset: int) -> None:
-        """Commit, and wait for it."""
-        done = consumer.commit(
-            offsets=[TopicPartition(topic, partition, offset)], asynchronous=False
-        )
+    def commit(
+        consumer: Any, topic: str, partition: int, offset: int, *, wait: bool = True
+    ) -> None:
+        """Commit, and wait for it; else `on_commit` hears of it in a later poll."""
+        place = TopicPartition(topic, partition, offset)
+        done = consumer.commit(offsets=[place], asynchronous=not wait)
         for one in done or ():
             if one.error is not None:
                 raise KafkaException(one.error)

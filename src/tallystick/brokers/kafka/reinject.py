@@ -1,11 +1,13 @@
 """The way back from a retry tier (clause 6.5): value and key as they were, two headers less.
 
 `bq-delay` and `bq-original-topic` tell where the record came from; they are dropped when it goes
-back. Every other header stays, in its order.
+back. Every other header stays, in its order. A name that no topic can have is rejected here: the
+cluster would refuse it for ever.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.kafka.binding import BINDING
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["PARKED_HEADERS", "return_topic", "returned_headers"]
 
 PARKED_HEADERS: Final = ("bq-delay", "bq-original-topic")
+_TOPIC: Final = re.compile(rb"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,249}").fullmatch
 
 
 def return_topic(headers: Mapping[str, Any]) -> str:
@@ -25,10 +28,9 @@ def return_topic(headers: Mapping[str, Any]) -> str:
     value = headers.get(key)
     if not isinstance(value, bytes) or not value:
         raise Rejected(f"a parked record has no {key} header", code="no_original_topic")
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Rejected(f"{key} is no text", code="no_original_topic") from error
+    if _TOPIC(value) is None:
+        raise Rejected(f"{key} is no name of a topic", code="no_original_topic")
+    return value.decode()
 
 
 def returned_headers(headers: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 Value and key go back as they were, without the two headers of the wait. A record that is not yet
 due holds its partition; it is committed after its copy is the broker's. The work topic stands in a
-header; a record without one goes to the topic that its tier belongs to.
+header; a record without one goes to the topic that its tier belongs to. One that its topic will
+never take goes, as it is, to the dead letters of its tier's topic: it must not stop those behind.
 """
 
 from __future__ import annotations
@@ -13,19 +14,31 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from tallystick.brokers.kafka.binding import BINDING
 from tallystick.brokers.kafka.cluster import Cluster
 from tallystick.brokers.kafka.record import NOW
 from tallystick.brokers.kafka.reinject import PARKED_HEADERS, return_topic
 from tallystick.core.delay import due_at
 from tallystick.core.errors import Rejected
+from tallystick.core.names import name
 
 __all__ = ["Reinjector"]
 
 _LOG: Final = logging.getLogger("tallystick.kafka")
 _TICK: Final = 0.05
 _PAUSE: Final = 1.0
+_NEVER: Final = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.INVALID_RECORD,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+)
+"""What a topic answers to a record that it will not take tomorrow either."""
 
 
 class Reinjector:
@@ -49,20 +62,20 @@ class Reinjector:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            consumer = self._cluster.consumer(
-                {
-                    **self._group,
-                    "enable.auto.commit": False,
-                    "auto.offset.reset": "earliest",
-                }
-            )
             try:
-                self._consume(consumer)
-            except KafkaException as error:
+                self._attend()
+            except Exception as error:  # noqa: BLE001 (a thread that ends brings nothing back)
                 _LOG.warning("parked records wait, trying again: %s", error)
                 self._stopping.wait(_PAUSE)
-            finally:
-                consumer.close()
+
+    def _attend(self) -> None:
+        consumer = self._cluster.consumer(
+            {**self._group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        )
+        try:
+            self._consume(consumer)
+        finally:
+            consumer.close()
 
     def _consume(self, consumer: Any) -> None:
         held: dict[tuple[str, int], tuple[int, Any]] = {}
@@ -95,11 +108,22 @@ class Reinjector:
 
     def _return(self, consumer: Any, message: Any) -> None:
         headers = message.headers() or []
+        home = message.topic().rpartition(".retry.")[0]
         try:
             topic = return_topic(dict(headers))
-        except Rejected:
-            topic = message.topic().rpartition(".retry.")[0]
+        except Rejected as fault:
+            _LOG.warning("a parked record goes to %s: %s", home, fault)
+            topic = home
         kept = [(key, value) for key, value in headers if key not in PARKED_HEADERS]
-        self._cluster.produce([(topic, message.value(), message.key(), kept, NOW)])
+        record = message.value(), message.key()
+        try:
+            self._cluster.produce([(topic, *record, kept, NOW)])
+        except KafkaException as error:
+            if error.args[0].code() not in _NEVER:
+                raise
+            grave = name(BINDING.names, "dead_letter", home)
+            _LOG.error("a parked record cannot go to %s and is in %s: %s", topic, grave, error)
+            self._cluster.ensure([grave])
+            self._cluster.produce([(grave, *record, headers, NOW)])
         place = (message.topic(), message.partition())
         self._cluster.commit(consumer, *place, message.offset() + 1)

@@ -21,12 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tallystick.brokers.kafka.binding import BINDING
-from tallystick.brokers.kafka.progress import Partition
-from tallystick.brokers.kafka.record import read_frame, write_record
+from tallystick.brokers.kafka.record import write_record
 from tallystick.brokers.kafka.settings import ACCESS, read_settings
 from tallystick.brokers.tls import find_fault
 from tallystick.core.delay import DEFAULT_RETRY_TIERS_MS
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tallystick.brokers.kafka.cluster import Cluster
+    from tallystick.brokers.kafka.progress import Partition
+    from tallystick.brokers.kafka.reader import Reader
     from tallystick.brokers.kafka.reinjector import Reinjector
 
 __all__ = ["KafkaTransport", "connect"]
@@ -60,54 +60,6 @@ _OPTIONS: Final = (
 )  # fmt: skip
 _PAUSE: Final = 1.0
 _JOINING: Final = 10.0
-_SESSION_MS: Final = 10_000
-_DAY_MS: Final = 86_400_000
-
-
-class _Reader:
-    """One consumer of one topic, and how far it has come."""
-
-    def __init__(self, cluster: Cluster, topic: str, group: str, protocol: str) -> None:
-        self.partitions: Final[dict[int, Partition]] = {}
-        settings = {
-            "group.id": group,
-            "group.protocol": protocol,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "max.poll.interval.ms": _DAY_MS,
-        }
-        if protocol == "classic":  # the other protocol has this from the broker
-            settings["session.timeout.ms"] = _SESSION_MS
-        self.consumer: Final = cluster.consumer(settings)
-        self.consumer.subscribe([topic], on_revoke=self._moved, on_lost=self._moved)
-
-    def hand_out(self, queue: str, messages: list[Any]) -> tuple[list[Delivery], list[Any]]:
-        """Give records to be handled, and note that they are out; errors stand aside.
-
-        The list is emptied on the way: a message of the client is many objects, and hundreds of
-        them at once make work for the collector.
-        """
-        taken: list[Delivery] = []
-        errors: list[Any] = []
-        messages.reverse()
-        while messages:
-            message = messages.pop()
-            if message.error() is not None:
-                errors.append(message)
-                continue
-            number, offset, key = message.partition(), message.offset(), message.key()
-            partition = self.partitions.get(number)
-            if partition is None:
-                partition = self.partitions[number] = Partition()
-            partition.hand_out(offset)
-            group = "" if key is None else f"{number}/{key!r}"
-            handle = (number, partition.epoch, offset)
-            taken.append(Delivery(read_frame(message), queue, handle, "", None, group))
-        return taken, errors
-
-    def _moved(self, _consumer: Any, revoked: Sequence[Any]) -> None:
-        for one in revoked:
-            self.partitions.setdefault(one.partition, Partition()).rewind()
 
 
 class KafkaTransport:
@@ -144,7 +96,7 @@ class KafkaTransport:
         self._group: Final = group
         self._protocol: Final = protocol
         self._reinject_group: Final = reinject_group
-        self._readers: Final[dict[str, _Reader]] = {}
+        self._readers: Final[dict[str, Reader]] = {}
         self._reinjectors: Final[dict[str, Reinjector]] = {}
 
     def ensure(self, queues: Sequence[str]) -> None:
@@ -154,31 +106,19 @@ class KafkaTransport:
 
     def send(self, queue: str, frames: Sequence[Frame]) -> None:
         """Produce and wait for every delivery report; a frame may name its tier topic itself."""
-        records = [write_record(frame, queue) for frame in frames]
+        tiers = {frame.get("record", "topic") or queue for frame in frames} - {queue}
         with self._talking():
-            self._cluster.ensure_tiers(sorted({topic for topic, *_ in records} - {queue}))
-            self._cluster.produce(records)
+            self._cluster.ensure_tiers(sorted(tiers))
+            self._cluster.produce(write_record(frame, queue) for frame in frames)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Give records that have come, or wait for the first."""
         with self._talking():
             reader = self._reader(queue)
-            if not limit:
-                held = {n for n, one in reader.partitions.items() if one.resume_at is not None}
-                self._cluster.attend(reader.consumer, held)
-                return []
-            self._resume(reader, queue)
-            first = reader.consumer.poll(timeout)
-            if first is None:
-                return []
-            messages = reader.consumer.consume(limit - 1, 0) if limit > 1 else []
-            messages.insert(0, first)
-            del first
-            taken, errors = reader.hand_out(queue, messages)
-            if not taken:  # an error never takes records with it: they would be committed over
-                for one in errors:
-                    self._cluster.is_record(one)
-            return taken
+            if limit:
+                return reader.take(limit, timeout)
+            reader.attend()
+            return []
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Commit as far as everything before is done."""
@@ -194,9 +134,7 @@ class KafkaTransport:
             touched.add((queue, number))
         with self._talking():
             for queue, number in touched:
-                reader = self._readers[queue]
-                position = reader.partitions[number].position()
-                self._cluster.commit(reader.consumer, queue, number, position)
+                self._readers[queue].commit(number)
         if stale:
             raise lost()
 
@@ -229,7 +167,7 @@ class KafkaTransport:
             reinjector.close()
         self._reinjectors.clear()
         for reader in self._readers.values():
-            reader.consumer.close()
+            reader.close()
         self._readers.clear()
         self._cluster.close()
 
@@ -245,12 +183,15 @@ class KafkaTransport:
         timeout = read_number(self._address, "timeout", 30.0)
         return KafkaTap(self._cluster, watch, timeout, self._talking)
 
-    def _reader(self, queue: str) -> _Reader:
+    def _reader(self, queue: str) -> Reader:
         if queue not in self._readers:
             self._cluster.ensure([queue])
-            if self._reinject_group and not queue.endswith(BINDING.names.suffix):
+            dead = queue.endswith(BINDING.names.suffix)
+            if self._reinject_group and not dead and queue not in self._reinjectors:
                 self._start_reinjector(queue)
-            self._readers[queue] = _Reader(self._cluster, queue, self._group, self._protocol)
+            from tallystick.brokers.kafka.reader import Reader  # noqa: PLC0415
+
+            self._readers[queue] = Reader(self._cluster, queue, self._group, self._protocol)
         return self._readers[queue]
 
     def _start_reinjector(self, queue: str) -> None:
@@ -275,22 +216,10 @@ class KafkaTransport:
         return partition if partition is not None and partition.epoch == epoch else None
 
     def _rewind(self, delivery: Delivery, pause: float) -> None:
-        partition = self._partition(delivery)
-        if partition is None:
+        if self._partition(delivery) is None:
             raise lost()
-        consumer = self._readers[delivery.queue].consumer
-        number = delivery.handle[0]
         with self._talking():
-            self._cluster.rewind(
-                consumer, delivery.queue, number, partition.rewind(), hold=pause > 0
-            )
-        partition.resume_at = monotonic() + pause if pause > 0 else None
-
-    def _resume(self, reader: _Reader, queue: str) -> None:
-        for number, partition in reader.partitions.items():
-            if partition.resume_at is not None and partition.resume_at <= monotonic():
-                self._cluster.resume(reader.consumer, queue, number)
-                partition.resume_at = None
+            self._readers[delivery.queue].rewind(delivery.handle[0], pause)
 
     @contextmanager
     def _talking(self) -> Iterator[None]:

@@ -22,10 +22,10 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tallystick.brokers.tls import TLS_OPTIONS, read_tls
-from tallystick.core.errors import Refused, UsageError
+from tallystick.brokers.servicebus.access import ACCESS, read_access
+from tallystick.brokers.servicebus.message import fits, read_frame, write_message
+from tallystick.core.errors import Refused
 from tallystick.core.frame import Frame
-from tallystick.core.slot import Long
 from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
     Address,
@@ -34,24 +34,18 @@ from tallystick.core.transport import (
     check_options,
     is_on,
     lost,
-    missing_client,
     read_number,
     unreachable,
 )
 
-__all__ = ["ServiceBusTransport", "connect", "write_connection"]
+__all__ = ["ServiceBusTransport", "connect"]
 
-_OPTIONS: Final = ("emulator", "prefetch", "timeout", "sessions", *TLS_OPTIONS)
-_HERE: Final = ("127.0.0.1", "localhost", "::1")
-_FIELDS: Final = ("subject", "correlation_id", "message_id", "content_type", "session_id")
+_OPTIONS: Final = ("prefetch", "sessions", *ACCESS)
 _ACCEPTING: Final = 0.3
 _FIRST: Final = 5.0
 """Seconds for the first message of a session: it was given to us because it has one."""
 _AT_ONCE: Final = 0.001
-_INT: Final = 2**31
 _LONGEST_REASON: Final = 4096
-_NOBODY: Final = ("RootManageSharedAccessKey", "SAS_KEY_VALUE")
-"""What an emulator, which checks no login, is told."""
 
 
 class ServiceBusTransport:
@@ -93,13 +87,13 @@ class ServiceBusTransport:
         with self._talking():
             sender = self._sender(queue)
             batch = sender.create_message_batch()
-            for message in (_message(one, queue if self._sessions else "") for one in frames):
-                if _fits(batch, message):
+            for message in (write_message(one, queue if self._sessions else "") for one in frames):
+                if fits(batch, message):
                     continue
                 if len(batch):
                     sender.send_messages(batch)
                     batch = sender.create_message_batch()
-                if not _fits(batch, message):
+                if not fits(batch, message):
                     raise Refused(
                         f"this message is larger than Service Bus takes for {queue}",
                         code="too_large",
@@ -147,7 +141,11 @@ class ServiceBusTransport:
         until = receiver.session.locked_until_utc if self._sessions else message.locked_until_utc
         group = message.session_id if self._sessions else ""
         return Delivery(
-            _frame(message), queue, (receiver, message), lease=_seconds_to(until), group=group or ""
+            read_frame(message),
+            queue,
+            (receiver, message),
+            lease=_seconds_to(until),
+            group=group or "",
         )
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
@@ -216,7 +214,7 @@ class ServiceBusTransport:
         with self._talking():
             receiver = self._client.get_queue_receiver(watch.queue)
             receiver.__enter__()
-        return ServiceBusTap(receiver, _frame, self._talking, watch.start)
+        return ServiceBusTap(receiver, read_frame, self._talking, watch.start)
 
     def _is_mine(self, delivery: Delivery) -> bool:
         receiver = self._receivers.get(delivery.queue)
@@ -323,103 +321,10 @@ def _seconds_to(until: datetime | None) -> float | None:
     return None if until is None else max((until - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-def _message(frame: Frame, session: str) -> Any:
-    from azure.servicebus import ServiceBusMessage  # noqa: PLC0415
-
-    held = dict(frame.sections.get("message", {}))
-    if session:
-        held.setdefault("session_id", session)
-    properties: Any = frame.sections.get("application_properties", {})
-    due = held.get("scheduled_enqueue_time")
-    return ServiceBusMessage(
-        frame.body,
-        application_properties={key: _typed(value) for key, value in properties.items()} or None,
-        scheduled_enqueue_time_utc=due and datetime.fromtimestamp(due / 1000, UTC),
-        **{key: held[key] for key in _FIELDS if key in held},
-    )
-
-
-def _fits(batch: Any, message: Any) -> bool:
-    from azure.servicebus.exceptions import MessageSizeExceededError  # noqa: PLC0415
-
-    try:
-        batch.add_message(message)
-    except MessageSizeExceededError:
-        return False
-    return True
-
-
-def _typed(value: Any) -> Any:
-    """Mark a long as one: the client writes every whole number as an AMQP int, or fails to."""
-    wide = isinstance(value, int) and not -_INT <= value < _INT
-    return {"TYPE": "LONG", "VALUE": int(value)} if wide or isinstance(value, Long) else value
-
-
-def _frame(message: Any) -> Frame:
-    fields = {key: value for key in _FIELDS if (value := getattr(message, key)) is not None}
-    fields["delivery_count"] = (message.delivery_count or 0) + 1  # the client's first is 0
-    properties = message.application_properties or {}
-    return Frame(
-        b"".join(message.body),
-        {
-            "message": fields,
-            "application_properties": {_text(key): _text(one) for key, one in properties.items()},
-        },
-    )
-
-
-def _text(value: Any) -> Any:
-    """Give text as text: the client hands it out as bytes."""
-    try:
-        return value.decode() if isinstance(value, bytes) else value
-    except UnicodeDecodeError:
-        return value
-
-
-def write_connection(endpoint: str, name: str, key: str, *, emulator: bool) -> str:
-    """Write a connection string as the official SDKs read it."""
-    parts = {"Endpoint": endpoint, "SharedAccessKeyName": name, "SharedAccessKey": key}
-    if emulator:
-        parts["UseDevelopmentEmulator"] = "true"
-    return "".join(f"{name}={value};" for name, value in parts.items())
-
-
 def connect(address: Address) -> Callable[[], ServiceBusTransport]:
     """Give a way to open connections to the namespace or emulator that the address names."""
     check_options(address, _OPTIONS)
-    host = address.host or _HERE[0]
-    emulator = is_on(address, "emulator", default=host in _HERE)
     prefetch = int(read_number(address, "prefetch", 0))
-    timeout = read_number(address, "timeout", 30.0)
-    try:
-        from azure.servicebus import ServiceBusClient  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("servicebus", error) from error
-    tls = read_tls(address, secure=not emulator, instead="emulator=0")
-    if tls is not None and not tls.verify:
-        raise UsageError(
-            "Service Bus is never talked to unchecked", code="url_option", hint="give ca=FILE"
-        )
-    if not emulator and not (address.user and address.password):
-        raise UsageError(
-            f"{address}: Service Bus needs a key",
-            code="url",
-            hint="sb://KEYNAME:KEY@NAMESPACE.servicebus.windows.net, with / + = of the key escaped",
-        )
-    name, key = (address.user, address.password) if address.user else _NOBODY
-    endpoint = f"sb://{host}:{address.port}" if address.port else f"sb://{host}"
-    text = write_connection(endpoint, name, key, emulator=emulator)
-
-    trust: dict[str, Any] = {"connection_verify": tls.ca} if tls and tls.ca else {}
-
-    def open_client() -> Any:
-        return ServiceBusClient.from_connection_string(
-            text,
-            retry_total=0,
-            socket_timeout=timeout,
-            logging_enable=False,
-            **trust,
-        )
-
     sessions = is_on(address, "sessions")
+    open_client = read_access(address)
     return lambda: ServiceBusTransport(address, open_client, prefetch, sessions=sessions)

@@ -23,6 +23,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.sqs.binding import BINDING
+from tallystick.brokers.sqs.lull import Lull
 from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import Refused, Unavailable
 from tallystick.core.frame import Frame
@@ -82,6 +83,7 @@ class SqsTransport:
         self._visibility: Final = {} if visibility is None else {"VisibilityTimeout": seconds}
         self._urls: Final[dict[str, str]] = {}
         self._leases: Final[dict[str, int]] = {}
+        self._lulls: Final[dict[str, Lull]] = {}
 
     def ensure(self, queues: Sequence[str]) -> None:
         """Make the queues that do not exist."""
@@ -110,8 +112,16 @@ class SqsTransport:
                     )
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Ask for ten at a time; a wait of half a second or more is a long poll."""
+        """Ask for ten at a time; a wait of half a second or more is a long poll.
+
+        A short one that found nothing is repeated later and later: a request costs money, and a
+        worker whose handlers are busy comes back fifty times a second.
+        """
         wait = min(ceil(timeout), _LONGEST_POLL) if timeout >= _SHORT else 0
+        lull = self._lulls.setdefault(queue, Lull())
+        if 0 < timeout < min(lull.left(time.monotonic()), _SHORT):
+            time.sleep(timeout)
+            return []
         taken: list[Delivery] = []
         more = True
         while more and len(taken) < limit:
@@ -124,6 +134,7 @@ class SqsTransport:
                 break  # what was taken is ours to handle; the next call says what is wrong
             taken += batch
             more = len(batch) == _BATCH
+        lull.note(len(taken), time.monotonic())
         if not taken and not wait:
             time.sleep(timeout)
         return taken

@@ -51,23 +51,28 @@ _SCHEMA: Final = pa.schema(
 
 PAIRS: Final = """
     select key_high, key_low,
-        count_if(sends) as sent, count_if(not sends) as received,
-        min(if(sends, flow, null)) as sent_flow, min(if(sends, null, flow)) as received_flow,
-        min(if(sends, moment, null)) as sent_at,
-        min(if(sends, null, moment)) as received_at,
-        max(if(sends, clock_error, null)) as sent_error,
-        max(if(sends, null, clock_error)) as received_error,
-        min(if(sends, place, null)) as sent_place, min(if(sends, null, place)) as received_place,
-        min(if(sends, content, null)) as sent_low, max(if(sends, content, null)) as sent_high,
-        min(if(sends, null, content)) as received_low,
-        max(if(sends, null, content)) as received_high,
-        bit_count(bit_or(if(sends, 0L, shiftleft(1L, cast(least(attempts, 62) as int))))) as rounds
-    from (select /*+ REPARTITION(key_high) */ * from events) group by key_high, key_low
+        count_if(round < 0) as sent, count_if(round >= 0) as received,
+        min(if(round < 0, flow, null)) as sent_flow,
+        min(if(round < 0, null, flow)) as received_flow,
+        min(if(round < 0, moment, null)) as sent_at,
+        min(if(round < 0, null, moment)) as received_at,
+        max(if(round < 0, clock_error, null)) as sent_error,
+        max(if(round < 0, null, clock_error)) as received_error,
+        min(if(round < 0, place, null)) as sent_place,
+        min(if(round < 0, null, place)) as received_place,
+        min(if(round < 0, content, null)) as sent_low,
+        max(if(round < 0, content, null)) as sent_high,
+        min(if(round < 0, null, content)) as received_low,
+        max(if(round < 0, null, content)) as received_high,
+        bit_count(bit_or(if(round < 0, 0L, shiftleft(1L, cast(round as int))))) as rounds
+    from (select /*+ REPARTITION(key_high) */ key_high, key_low, content, moment, clock_error,
+                 place, flow, if(sends, -1L, least(attempts, 62L)) as round from events)
+    group by key_high, key_low
 """
 """Everything about one message in numbers: one aggregation that never falls back to sorting.
 
 Rows move before they are grouped: of each key there are few, so grouping them first gains nothing,
-and what it would move instead is twice as wide.
+and what it would move instead is twice as wide. `round` is the count of attempts; below 0 is sent.
 """
 
 

@@ -1,0 +1,52 @@
+"""What a quick decoder does not look at: UTF-8, size, depth and numbers that no double holds.
+
+Each is a cheap look at the bytes that is right when it says no; a body it is not sure about is
+judged by `scan`, which is the rule.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from typing import Final
+
+from tallystick.core.canonical import MAX_DEPTH
+from tallystick.core.scan import MAX_BYTES
+
+__all__ = ["SHALLOW", "exceeds_a_limit", "is_utf8", "may_overflow"]
+
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_HUGE_INTEGER: Final = b"0" * 309
+_DIGITS: Final = b"0123456789"
+_DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
+SHALLOW: Final = 2 * MAX_DEPTH
+"""A body of no more bytes nests no deeper than it may."""
+
+
+def may_overflow(body: bytes) -> bool:
+    """Tell whether 309 digits stand in a row; one in every 309 bytes is looked at first."""
+    probe = body[len(_HUGE_INTEGER) - 1 :: len(_HUGE_INTEGER)]
+    if len(probe.translate(None, _DIGITS)) == len(probe):
+        return False
+    return _HUGE_INTEGER in body.translate(_DIGITS_AS_ZERO)
+
+
+def is_utf8(body: bytes) -> bool:
+    """Tell whether the bytes are UTF-8."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def exceeds_a_limit(body: bytes) -> bool:
+    """Tell whether a body is larger or nests deeper than it may."""
+    if len(body) > MAX_BYTES:
+        return True
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEP.__getitem__, brackets))) > MAX_DEPTH

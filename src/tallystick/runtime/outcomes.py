@@ -1,0 +1,72 @@
+"""What the deliveries of one queue came to: counted, measured, and said in the log.
+
+A line says the kind of an outcome and a note that holds nothing personal. What was simply handled
+is counted only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from tallystick.core.errors import TallystickError
+from tallystick.runtime.settlement import Plan
+from tallystick.runtime.telemetry import Probe
+
+__all__ = ["Outcomes"]
+
+_LOG: Final = logging.getLogger("tallystick.runtime")
+_EXPECTED: Final = ("retried", "released", "handed_back")
+_QUIET: Final = frozenset({"handled", "skipped"})
+
+
+class Outcomes:
+    """The counts of one worker, and the last thing that went wrong."""
+
+    def __init__(self, queue: str, probe: Probe | None) -> None:
+        self.counts: Final[Counter[str]] = Counter()
+        self.last_error = ""
+        self._queue: Final = queue
+        self._probe: Final = probe
+
+    def note(self, plans: Sequence[Plan], *, stays: bool = False) -> None:
+        """Count and say what deliveries came to; one that stays here is not done yet."""
+        outcomes = [plan.outcome for plan in plans if plan.outcome]
+        self._add(outcomes, stays=stays)
+        if not _QUIET.issuperset(outcomes):
+            for plan in plans:
+                self._tell(plan)
+
+    def note_unsettled(self, plans: Sequence[Plan], error: TallystickError) -> None:
+        """Do the same for settlements that failed."""
+        self._add(["unsettled" for plan in plans if plan.outcome])
+        self.note_error(error)
+        text = "queue %s: %d settlements failed, left to the broker: %s"
+        _LOG.warning(text, self._queue, len(plans), error)
+
+    def note_lost(self, number: int) -> None:
+        """Do the same for deliveries whose lease is over."""
+        text = "queue %s: the leases of %d messages are lost; the broker hands them out again"
+        _LOG.warning(text, self._queue, number)
+        self._add(["lost"] * number)
+
+    def note_error(self, error: TallystickError) -> None:
+        """Keep what went wrong last."""
+        self.last_error = f"{self._queue}: {error}"
+
+    def _tell(self, plan: Plan) -> None:
+        """Log how a delivery ended that was not simply handled."""
+        if not plan.outcome or plan.outcome in _QUIET:
+            return
+        if plan.outcome != "handed_back":
+            self.last_error = f"{self._queue}: {plan.outcome}: {plan.note}"
+        level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
+        _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
+
+    def _add(self, outcomes: list[str], *, stays: bool = False) -> None:
+        self.counts.update(outcomes)
+        if self._probe is not None:
+            for outcome in outcomes:
+                self._probe.settled(self._queue, outcome, stays=stays)
