@@ -96,10 +96,10 @@ class Tiers(Cluster):
             self.produced.append((topic, value, headers))
 
     def commit(  # type: ignore[override]
-        self, _consumer: Any, _topic: str, _number: int, offset: int
+        self, _consumer: Any, _topic: str, positions: dict[int, int]
     ) -> None:
-        self.committed.append(offset)
-        if offset == 2:
+        self.committed.append(positions[0])
+        if positions[0] == 2:
             self.done.set()
 
 

@@ -7,7 +7,7 @@ made with the broker's own time stamps, because a parked record waits from when 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -162,11 +162,11 @@ class Cluster:
 
     @staticmethod
     def commit(
-        consumer: Any, topic: str, partition: int, offset: int, *, wait: bool = True
+        consumer: Any, topic: str, positions: Mapping[int, int], *, wait: bool = True
     ) -> None:
-        """Commit, and wait for it; else `on_commit` hears of it in a later poll."""
-        place = TopicPartition(topic, partition, offset)
-        done = consumer.commit(offsets=[place], asynchronous=not wait)
+        """Commit offsets by partition, and wait; else `on_commit` hears of it in a later poll."""
+        places = [TopicPartition(topic, *position) for position in positions.items()]
+        done = consumer.commit(offsets=places, asynchronous=not wait)
         for one in done or ():
             if one.error is not None:
                 raise KafkaException(one.error)

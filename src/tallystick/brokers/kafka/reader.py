@@ -1,15 +1,15 @@
 """One consumer of one topic: what is out with handlers, and how far it has committed.
 
-A commit is sent and not waited for: handlers go on meanwhile. A commit says all that earlier ones
-said, so one that failed is simply sent again with the next. Only a few may be on their way; the
-next one waits for its answer, so that no worker runs far ahead of a broker that does not answer.
-Before a partition goes to another consumer, and at the end, the last commit is waited for.
+A commit is sent and not waited for: handlers go on meanwhile. One at a time is on its way, and the
+next says all that was done since, so a slow broker gets fewer. One that failed is sent again. A
+broker that does not answer is not run away from: after a few the next one waits. Before a partition
+goes to another consumer, and at the end, the last commit is waited for.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,8 @@ _LOG: Final = logging.getLogger("tallystick.kafka")
 _SESSION_MS: Final = 10_000
 _DAY_MS: Final = 86_400_000
 _MOST_UNANSWERED: Final = 4
+_SOON: Final = 0.1
+"""Seconds after which a commit is not waited for any more before the next is sent."""
 
 
 class Reader:
@@ -38,6 +40,9 @@ class Reader:
         self._cluster: Final = cluster
         self._topic: Final = topic
         self._unanswered = 0
+        self._sent_at = 0.0
+        self._due: Final[set[int]] = set()
+        """Partitions that have done more than was sent."""
         self._sent: Final[dict[int, int]] = {}
         """Partition -> the offset that was last sent to be committed, until it is."""
         self._failure: KafkaError | None = None
@@ -58,11 +63,13 @@ class Reader:
         """Take part in the group and take no record."""
         held = {n for n, one in self.partitions.items() if one.resume_at is not None}
         self._cluster.attend(self._consumer, held)
+        self._send_due()
 
     def take(self, limit: int, timeout: float) -> list[Delivery]:
         """Give records that have come, or wait for the first; say what commits came to."""
         self._resume()
         self._check()
+        self._send_due()
         first = self._consumer.poll(timeout)
         if first is None:
             self._check()
@@ -77,15 +84,9 @@ class Reader:
         return taken
 
     def commit(self, number: int) -> None:
-        """Say how far a partition is done."""
-        position = self.partitions[number].position()
-        wait = self._unanswered >= _MOST_UNANSWERED
-        self._sent[number] = position
-        self._cluster.commit(self._consumer, self._topic, number, position, wait=wait)
-        if wait:
-            del self._sent[number]
-        else:
-            self._unanswered += 1
+        """Say how far a partition is done: now, or with the next."""
+        self._due.add(number)
+        self._send_due()
 
     def rewind(self, number: int, pause: float) -> None:
         """Begin a partition again at the first record that is not done, after a pause."""
@@ -96,7 +97,7 @@ class Reader:
 
     def close(self) -> None:
         """Leave the group; what is not done is handed out again."""
-        self._flush(tuple(self._sent))
+        self._flush(self.partitions)
         self._consumer.close()
 
     def _hand_out(self, messages: list[Any]) -> tuple[list[Delivery], list[Any]]:
@@ -129,6 +130,20 @@ class Reader:
                 self._cluster.resume(self._consumer, self._topic, number)
                 partition.resume_at = None
 
+    def _send_due(self) -> None:
+        waiting = self._unanswered and monotonic() - self._sent_at < _SOON
+        if waiting or not self._due:
+            return
+        positions = {number: self.partitions[number].position() for number in self._due}
+        self._due.clear()
+        self._sent.update(positions)
+        self._sent_at = monotonic()
+        wait = self._unanswered >= _MOST_UNANSWERED
+        self._cluster.commit(self._consumer, self._topic, positions, wait=wait)
+        self._unanswered += not wait
+        for number in positions if wait else ():
+            del self._sent[number]
+
     def _answered(self, error: KafkaError | None, places: Sequence[Any]) -> None:
         self._unanswered -= 1
         for place in places:
@@ -143,8 +158,8 @@ class Reader:
         failure, self._failure = self._failure, None
         if failure is None:
             return
-        for number in tuple(self._sent):
-            self.commit(number)
+        self._due.update(self._sent)
+        self._send_due()
         raise KafkaException(failure)
 
     def _revoked(self, _consumer: Any, places: Sequence[Any]) -> None:
@@ -153,15 +168,17 @@ class Reader:
 
     def _lost(self, _consumer: Any, places: Sequence[Any]) -> None:
         for one in places:
+            self._due.discard(one.partition)
             self._sent.pop(one.partition, None)
             self.partitions.setdefault(one.partition, Partition()).rewind()
 
-    def _flush(self, numbers: Collection[int]) -> None:
+    def _flush(self, numbers: Iterable[int]) -> None:
         """Wait until what these partitions have done is committed."""
-        for number in self._sent.keys() & numbers:
-            position = self._sent.pop(number)
-            try:
-                self._cluster.commit(self._consumer, self._topic, number, position)
-            except KafkaException as error:
-                text = "topic %s: what was done before offset %d may come again: %s"
-                _LOG.warning(text, self._topic, position, error)
+        open_ones = (self._due | self._sent.keys()).intersection(numbers)
+        positions = {number: self.partitions[number].position() for number in open_ones}
+        try:
+            if positions:
+                self._cluster.commit(self._consumer, self._topic, positions)
+        except KafkaException as error:
+            text = "topic %s: what was done before the offsets %s may come again: %s"
+            _LOG.warning(text, self._topic, positions, error)

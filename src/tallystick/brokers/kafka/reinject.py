@@ -26,10 +26,8 @@ def return_topic(headers: Mapping[str, Any]) -> str:
     """Give the topic that a parked record belongs to, or reject a record that does not say."""
     key = BINDING.original.key if BINDING.original else ""
     value = headers.get(key)
-    if not isinstance(value, bytes) or not value:
-        raise Rejected(f"a parked record has no {key} header", code="no_original_topic")
-    if _TOPIC(value) is None:
-        raise Rejected(f"{key} is no name of a topic", code="no_original_topic")
+    if not isinstance(value, bytes) or _TOPIC(value) is None:
+        raise Rejected(f"a parked record names no topic in {key}", code="no_original_topic")
     return value.decode()
 
 

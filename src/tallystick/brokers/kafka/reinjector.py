@@ -125,5 +125,5 @@ class Reinjector:
             _LOG.error("a parked record cannot go to %s and is in %s: %s", topic, grave, error)
             self._cluster.ensure([grave])
             self._cluster.produce([(grave, *record, headers, NOW)])
-        place = (message.topic(), message.partition())
-        self._cluster.commit(consumer, *place, message.offset() + 1)
+        done = {message.partition(): message.offset() + 1}
+        self._cluster.commit(consumer, message.topic(), done)
