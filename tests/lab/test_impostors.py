@@ -26,6 +26,8 @@ from tallystick.lab import (
     profiles,
     tiers,
     timing,
+    vm_broker,
+    vm_frames,
 )
 from tallystick.lab.probe_vm import Fault
 from tallystick.report import diff, page
@@ -222,9 +224,28 @@ def changes_hold() -> bool:
     )
 
 
+def frames_hold() -> bool:
+    whole = vm_frames.join(1, 7, b"abc")
+    wrong = (b"G" + whole[1:], vm_frames.join(1, 7, bytes(100)), whole[:-1] + b"x")
+    if [_refused(one) for one in wrong] != [501] * 3:
+        return False
+    if _refused(whole[:-1]):
+        return False
+    buffer = bytearray(whole + b"z")
+    return vm_frames.cut(buffer, 100) == (1, 7, b"abc") and buffer == b"z"
+
+
+def _refused(data: bytes) -> int:
+    try:
+        vm_frames.cut(bytearray(data), 100)
+    except vm_broker.Fault as fault:
+        return fault.code
+    return 0
+
+
 LAWS = (
     shifts_hold, latencies_hold, versions_hold, races_hold, declared_hold, crashes_hold,
-    clocks_hold, headers_hold, changes_hold, names_hold, circuits_hold,
+    clocks_hold, frames_hold, headers_hold, changes_hold, names_hold, circuits_hold,
 )  # fmt: skip
 
 
