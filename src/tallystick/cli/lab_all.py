@@ -50,20 +50,20 @@ class Done:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
-_TIERS: Final = {"full": 140, "4way": 15, "local": 20, "crash": 20, "restart": 60}
+_TIERS: Final = {"full": 145, "4way": 18, "local": 23, "crash": 18, "restart": 32}
 STEPS: Final = (
     *(
         Step(f"{broker}-{tier}", f"run-tier {tier} --broker {broker}", seconds)
         for broker in _BOTH
         for tier, seconds in _TIERS.items()
     ),
-    *(Step(f"{one}-fields", f"fields 0-9-1 --broker {one}", 10) for one in _BOTH),
-    *(Step(f"{one}-types", f"fields 1.0 --broker {one}", 15) for one in ("artemis", "qpid")),
+    *(Step(f"{one}-fields", f"fields 0-9-1 --broker {one}", 18) for one in _BOTH),
+    *(Step(f"{one}-types", f"fields 1.0 --broker {one}", 19) for one in ("artemis", "qpid")),
     Step("clock-udp", "clock udp", 5, journal=False),
-    *(Step(f"clock-{one}", f"clock broker --broker {one}", 15, journal=False) for one in _BOTH),
+    *(Step(f"clock-{one}", f"clock broker --broker {one}", 9, journal=False) for one in _BOTH),
     *(Step(f"clients-{one}", f"run --broker {one}", 150) for one in _BOTH),
-    *(Step(f"pairwise-{one}", f"run --tier pairwise --broker {one}", 60) for one in _BOTH),
-    *(Step(f"perf-{one}", f"perf --broker {one}", 180) for one in _BOTH),
+    *(Step(f"pairwise-{one}", f"run --tier pairwise --broker {one}", 25) for one in _BOTH),
+    *(Step(f"perf-{one}", f"perf --broker {one}", 100) for one in _BOTH),
 )
 
 
