@@ -8,6 +8,8 @@ import pytest
 
 from tallystick.cli import main
 from tallystick.lab.profiles import PROFILES
+from tallystick.lab.vm_server import running_vm
+from tallystick.report.table import repeat_command
 
 DEAD = "amqp://127.0.0.1:1/"
 WRONG = {
@@ -53,6 +55,18 @@ def test_wrong_words_are_told_in_one_line_and_are_usage(
     assert WRONG[words] in told.err
     assert "internal fault" not in told.err
     assert told.out == ""
+
+
+def test_nobody_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with running_vm() as vm:
+        assert main(["lab", "attach", "-p", str(vm.port), "--enlist", "0.1"]) == 2
+    assert "interop/startall" in capsys.readouterr().err
+
+
+def test_what_was_attached_to_is_repeated_by_attaching() -> None:
+    assert repeat_command("lake", "lake/TC1_DummyRun/a/b") == (
+        "tally lab attach --broker lake -b HOST -p PORT --names a,b --cases TC1_DummyRun/a/b"
+    )
 
 
 def test_wrong_words_leave_an_earlier_journal_as_it_is(tmp_path: Path) -> None:

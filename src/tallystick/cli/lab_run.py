@@ -323,7 +323,7 @@ def _conclude(
         stack.enter_context(end_in_order())
         book = Book()
         if args.journal:
-            write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
+            write = stack.enter_context(args.journal.open("w", 1, encoding="utf-8")).write
             book = replace(book, write=write)
         if args.capture:
             book = replace(book, capture=stack.enter_context(args.capture.open("wb")).write)
@@ -336,5 +336,7 @@ def _conclude(
         shows = (show_matrix, show_perf, show_journal)
         parts = [part for one in done for part in (show(one) for show in shows) if part]
         print("\n".join(parts), end="")
-    empty = not any(journal.records for journal in done)
-    return 0 if all(map(succeeded, done)) and not empty else 1
+    if not any(journal.records for journal in done):
+        raise Unavailable("no client came, so nothing was run", code="nobody",
+                          hint="start some: interop/startall -b HOST -p PORT")  # fmt: skip
+    return 0 if all(map(succeeded, done)) else 1

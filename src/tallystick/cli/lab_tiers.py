@@ -154,7 +154,9 @@ class Logbook:
         self._head = Head(self.run, time, "lab", subject, about)
         self._write: Callable[[str], object] = len
         if args.journal:
-            self._write = self._stack.enter_context(args.journal.open("w", encoding="utf-8")).write
+            # line by line: also a run that is killed leaves what it has judged
+            file = args.journal.open("w", 1, encoding="utf-8")
+            self._write = self._stack.enter_context(file).write
         self._bar = self._stack.enter_context(Progress(total, subject))
         self._write(write_head(self._head))
 

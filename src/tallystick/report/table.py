@@ -49,6 +49,7 @@ _LAB: Final[Mapping[str, tuple[str, ...]]] = {
 
 _CLIENT_TIERS: Final = ("pairwise", "3way", "4way", "full")
 """The tiers of `tally lab run --tier`."""
+_BROKERS: Final = ("vm", "rabbitmq", "qpid")
 _PERF: Final = ("Throughput", "Latency")
 """The tests of `tally lab perf`; the next part of the name has its options."""
 
@@ -103,7 +104,7 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
     """Give the one command that repeats a case, with the options it was found with.
 
     The cases of a tier begin with its kind, those of the clients with their subject, the broker,
-    and end with the two clients.
+    and end with the two clients. A broker that the lab cannot start was attached to.
     """
     head, kind, broker, *_ = (*name.split("/"), "", "")
     if head in _LAB:
@@ -114,8 +115,10 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
         if rest.startswith("Circuit/"):
             words = [word for word in rest.removeprefix("Circuit/").split(",") if "=" in word]
             return shlex.join(["tally", "lab", "circuit", "--broker", head, *words])
-        clients = ["--clients", ",".join(dict.fromkeys(rest.split("/")[-2:]))]
-        verb = ["run"]
+        names = ",".join(dict.fromkeys(rest.split("/")[-2:]))
+        ours = head in _BROKERS
+        clients = ["--clients", names] if ours else ["-b", "HOST", "-p", "PORT", "--names", names]
+        verb = ["run" if ours else "attach"]
         if kind in _CLIENT_TIERS:
             verb = ["run", "--tier", kind]
         if kind in _PERF:
