@@ -26,6 +26,11 @@ __all__ = ["register_all"]
 
 _BOTH: Final = ("rabbitmq", "qpid")
 _WORDS: Final = {0: "ok", 1: "FAILED", 2: "BROKEN"}
+_SHOWN: Final = {
+    **{name: f"{{}} {name}" for name in ("passed", "failed", "errored", "unsupported", "known")},
+    "error_max_us": "error at most {} us",
+    "bound_max_us": "bound {} us",
+}
 _PATIENCE: Final = 60.0
 """Seconds for a step to end its brokers and clients when it is called off."""
 
@@ -87,8 +92,9 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"no step is called {' or '.join(globs)!r}", code="no_step",
                          hint="tally lab all --list")  # fmt: skip
     if args.list:
-        for step in steps:
-            print(f"{step.name:18} tally lab {step.words}")
+        told = {step.name: f"tally lab {step.words}" for step in steps}
+        lines = [f"{name:18} {words}" for name, words in told.items()]
+        print(json.dumps(told, indent=1) if args.json else "\n".join(lines))
         return 0
     args.out.mkdir(parents=True, exist_ok=True)
     done: list[Done] = []
@@ -133,10 +139,7 @@ def _call(words: Sequence[str]) -> tuple[int, str]:
 
 def _figures(told: Mapping[str, Any]) -> dict[str, Any]:
     """Give what one line can hold: counts that are not zero, and the errors of clocks."""
-    return {
-        name: value for name, value in told.items()
-        if type(value) in (int, float) and value and name != "seconds"
-    }  # fmt: skip
+    return {name: told[name] for name in _SHOWN if told.get(name)}
 
 
 def _left(done: Sequence[Done], ahead: Sequence[Step]) -> str:
@@ -165,7 +168,7 @@ def _tell(args: argparse.Namespace, steps: Sequence[Step], done: Sequence[Done])
         )
         return
     for one in done:
-        figures = ", ".join(f"{value} {name}" for name, value in one.figures.items())
+        figures = ", ".join(_SHOWN[name].format(value) for name, value in one.figures.items())
         print(f"{_WORDS[one.exit]:7} {one.step.name:18} {_clock(one.seconds):>6}  {figures}")
         if one.exit:
             print(f"        again: tally lab {one.step.words}")

@@ -171,8 +171,8 @@ def run_clients(args: argparse.Namespace) -> int:
                              hint=f"one of {', '.join(BROKERS)}")  # fmt: skip
         plans.append(_plan(args, broker, _NEWEST, names, read_pairs(args.set))[0])
     if args.list:
-        for name in sorted({name for plan in plans for name in _case_names(plan)}):
-            print(name)
+        cases = sorted({name for plan in plans for name in _case_names(plan)})
+        print(json.dumps(cases, indent=1) if args.json else "\n".join(cases))
         return 0
 
     def journals(book: Book) -> Iterator[Journal]:
