@@ -13,7 +13,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -163,10 +163,7 @@ def _started(*options: str) -> Iterator[str]:
     """Have a reference in a process of its own; its first line says where it answers."""
     command = [sys.executable, "-m", "tallystick", "lab", "clock-reference", *options]
     command += ["--inject", str(_INJECTED)]
-    # in a session of its own: Ctrl-C is ours, and the reference is ended with us
-    with subprocess.Popen(  # noqa: S603
-        command, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as reference:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reference:  # noqa: S603
         try:
             line = reference.stdout.readline().strip() if reference.stdout else ""
             if not line:
@@ -205,9 +202,10 @@ def _reference(args: argparse.Namespace) -> int:
     def ready(where: object) -> None:
         print(where, flush=True)
 
-    if args.udp is not None:
-        answer_udp(args.udp, args.inject, ready, args.host)
-    else:
-        address, _ = _asked(args.url)
-        asyncio.run(answer_broker(address, args.queue, args.inject, ready))
+    with suppress(KeyboardInterrupt):  # it has no other end
+        if args.udp is not None:
+            answer_udp(args.udp, args.inject, ready, args.host)
+        else:
+            address, _ = _asked(args.url)
+            asyncio.run(answer_broker(address, args.queue, args.inject, ready))
     return 0
