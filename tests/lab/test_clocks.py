@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from threading import Event, Thread
 
+import pika  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +25,9 @@ from tallystick.lab.clocks import (
     measure_latency,
     wants_more,
 )
-from tallystick.lab.clocks_net import UdpClock
+from tallystick.lab.clocks_net import BrokerClock, UdpClock, answer_broker
+from tallystick.lab.raw import read_address
+from tallystick.lab.vm_server import running_vm
 
 delays = st.integers(1, 5_000_000)
 offsets = st.integers(-(10**15), 10**15)
@@ -182,6 +187,32 @@ def test_in_process_offset_and_error_are_zero() -> None:
 def test_the_error_over_udp_lies_inside_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "clock", "udp", "--rounds", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["inside"] == 3
+
+
+def test_the_error_over_a_broker_lies_inside_the_bound_and_its_end_is_said() -> None:
+    ended: list[str] = []
+    queue, injected, ready = "clock", 123_456_789_012, Event()
+
+    def answer() -> None:
+        try:
+            asyncio.run(answer_broker(address, queue, injected, lambda _: ready.set()))
+        except Unavailable as error:
+            ended.append(error.message)
+
+    with running_vm() as vm:
+        address = read_address(vm.url)
+        reference = Thread(target=answer, daemon=True)
+        reference.start()
+        assert ready.wait(60)
+        with pika.BlockingConnection(pika.URLParameters(vm.url)) as stranger:
+            stranger.channel().basic_publish("", queue, b"what time is it?")
+        found = BrokerClock(address, queue).estimate()
+        assert abs(found.offset - injected) <= found.bound
+        assert found.samples % 25 == 0
+    reference.join(60)
+    assert ended == ["the broker is gone: the socket was closed"] or "reset" in ended[0]
+    with pytest.raises(Unavailable, match="the broker is gone"):
+        BrokerClock(address, queue).estimate()
 
 
 def test_nobody_answering_is_said_with_a_hint() -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from tallystick.cli import main
+from tallystick.core.journal import Head, Journal, Record
+from tallystick.core.verdict import Outcome, Verdict
 from tallystick.lab.profiles import PROFILES
 from tallystick.lab.vm_server import running_vm
-from tallystick.report.table import repeat_command
+from tallystick.report.table import repeat_command, show_journal
 
 DEAD = "amqp://127.0.0.1:1/"
 WRONG = {
@@ -67,6 +69,18 @@ def test_what_was_attached_to_is_repeated_by_attaching() -> None:
     assert repeat_command("lake", "lake/TC1_DummyRun/a/b") == (
         "tally lab attach --broker lake -b HOST -p PORT --names a,b --cases TC1_DummyRun/a/b"
     )
+
+
+def test_errors_for_one_reason_are_shown_ten_times_and_then_counted() -> None:
+    errors = [Verdict(f"vm/T/{n}/a", Outcome.ERRORED, "the broker is gone") for n in range(25)]
+    other = Verdict("vm/T/b/b", Outcome.ERRORED, "b has gone")
+    failed = [Verdict(f"vm/T/f/{n}", Outcome.FAILED, "lost") for n in range(12)]
+    records = tuple(map(Record, (*errors, other, *failed)))
+    told = show_journal(Journal(Head("r", "t", "lab", "vm"), records))
+    assert told.count("  the broker is gone") == 10
+    assert "errored  15 more: the broker is gone" in told
+    assert told.count("  b has gone") == 1
+    assert told.count("  lost") == 12
 
 
 def test_wrong_words_leave_an_earlier_journal_as_it_is(tmp_path: Path) -> None:

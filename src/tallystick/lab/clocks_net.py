@@ -21,7 +21,7 @@ from pamqp import commands
 from tallystick.core.errors import Unavailable
 from tallystick.lab.clocks import Estimate, Sample, fit, intersect, wants_more
 from tallystick.lab.probe import content_head
-from tallystick.lab.raw import Address, Channel, Wire, encode
+from tallystick.lab.raw import Address, Channel, Gone, Refusal, Wire, encode
 
 __all__ = ["BrokerClock", "UdpClock", "answer_broker", "answer_udp"]
 
@@ -96,21 +96,24 @@ async def answer_broker(
     address: Address, queue: str, inject: int, ready: Callable[[str], None]
 ) -> None:
     """Answer questions that come to a queue, until the process ends."""
-    wire = await Wire.open(address, _FRAME_MAX)
-    channel = wire.channel()
-    await channel.ask(
-        commands.Channel.Open(),
-        commands.Queue.Declare(queue=queue, exclusive=True),
-        commands.Basic.Consume(queue=queue, no_ack=True),
-    )
-    ready(queue)
-    while True:
-        await channel.until(lambda: channel.deliveries)
-        there = monotonic_ns() + inject
-        content = channel.deliveries.pop(0)
-        (number,) = _QUESTION.unpack(bytes(content.body))
-        to = content.properties.reply_to or ""
-        _send(channel, to, _ANSWER.pack(number, there, monotonic_ns() + inject))
+    try:
+        channel = (await Wire.open(address, _FRAME_MAX)).channel()
+        await channel.ask(
+            commands.Channel.Open(),
+            commands.Queue.Declare(queue=queue, exclusive=True),
+            commands.Basic.Consume(queue=queue, no_ack=True),
+        )
+        ready(queue)
+        while True:
+            await channel.until(lambda: channel.deliveries)
+            there = monotonic_ns() + inject
+            content = channel.deliveries.pop(0)
+            if len(content.body) == _QUESTION.size:
+                (number,) = _QUESTION.unpack(bytes(content.body))
+                to = content.properties.reply_to or ""
+                _send(channel, to, _ANSWER.pack(number, there, monotonic_ns() + inject))
+    except (Refusal, Gone, OSError) as error:
+        raise Unavailable(f"the broker is gone: {error}", code="clock") from error
 
 
 def _send(channel: Channel, to: str, body: bytes, reply_to: str | None = None) -> None:
@@ -134,6 +137,8 @@ class BrokerClock:
             raise Unavailable(
                 f"no clock answers on {self._queue!r}", code="clock", hint="is the reference up?"
             ) from late
+        except (Refusal, Gone, OSError) as error:
+            raise Unavailable(f"the broker is gone: {error}", code="clock") from error
 
     async def _burst(self) -> list[Sample]:
         wire = await Wire.open(self._address, _FRAME_MAX)

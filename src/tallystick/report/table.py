@@ -49,6 +49,7 @@ _LAB: Final[Mapping[str, tuple[str, ...]]] = {
 
 _CLIENT_TIERS: Final = ("pairwise", "3way", "4way", "full")
 """The tiers of `tally lab run --tier`."""
+_ALIKE: Final = 10
 _BROKERS: Final = ("vm", "rabbitmq", "qpid")
 _PERF: Final = ("Throughput", "Latency")
 """The tests of `tally lab perf`; the next part of the name has its options."""
@@ -128,14 +129,19 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
 
 
 def show_journal(journal: Journal, options: Sequence[str] = ()) -> str:
-    """Give the table of one run, and everything that did not pass."""
+    """Give the table of one run, and what did not pass; of errors for one reason the first ten."""
     head = journal.head
     about = f"{head.versions.get('subject.name', '')} {head.versions.get('subject.version', '')}"
     lines = [f"{head.subject} ({about.strip() or 'not started'}), suite {head.suite}", ""]
     lines += align(_section_rows(journal))
-    trouble = [record for record in journal.records if _needs_a_line(record)]
-    for record in trouble:
-        lines += ["", *_show_record(record, head.subject, options)]
+    errors: Counter[str] = Counter()
+    for record in filter(_needs_a_line, journal.records):
+        errors[record.verdict.reason] += record.counts_as == Outcome.ERRORED
+        if record.counts_as != Outcome.ERRORED or errors[record.verdict.reason] <= _ALIKE:
+            lines += ["", *_show_record(record, head.subject, options)]
+    for reason, number in errors.items():
+        if number > _ALIKE:
+            lines += ["", f"errored  {number - _ALIKE} more: {reason}"]
     lines += _show_reasons(journal, Outcome.UNSUPPORTED)
     if journal.foot:
         lines += [f"note: {note}" for note in journal.foot.notes]
