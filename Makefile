@@ -70,20 +70,8 @@ LAB := build/lab
 
 lab: setup
 	mkdir -p $(LAB)
-	for broker in rabbitmq qpid; do for tier in full 4way local crash restart; do \
-	  $(BIN)/tally lab run-tier $$tier --broker $$broker --journal $(LAB)/$$broker-$$tier.jsonl \
-	    --junit $(LAB)/$$broker-$$tier.xml || exit 1; done; \
-	  $(BIN)/tally lab fields 0-9-1 --broker $$broker --journal $(LAB)/$$broker-fields.jsonl || exit 1; done
-	for broker in artemis qpid; do \
-	  $(BIN)/tally lab fields 1.0 --broker $$broker --journal $(LAB)/$$broker-types.jsonl || exit 1; done
-	$(BIN)/tally lab clock udp
-	$(BIN)/tally lab clock broker --broker rabbitmq
-	$(BIN)/tally lab clock broker --broker qpid
-	$(BIN)/tally lab run --broker rabbitmq,qpid --journal $(LAB)/clients.jsonl
-	$(BIN)/tally lab run --tier pairwise --broker rabbitmq,qpid --journal $(LAB)/clients-pairwise.jsonl
-	$(BIN)/tally lab perf --broker rabbitmq,qpid --journal $(LAB)/perf.jsonl
 	$(BIN)/python tools/iop_coverage.py --json >$(LAB)/coverage.json
-	$(BIN)/tally report build $(LAB)/*.jsonl -o $(LAB)/report.html --coverage $(LAB)/coverage.json
+	$(BIN)/tally lab all --out $(LAB) --coverage $(LAB)/coverage.json
 
 soak: setup
 	mkdir -p build

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from threading import Event, Thread
 
+import pika  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,11 +20,14 @@ from tallystick.lab.clocks import (
     LocalClock,
     Sample,
     State,
-    average,
     fit,
+    intersect,
     measure_latency,
+    wants_more,
 )
-from tallystick.lab.clocks_net import UdpClock
+from tallystick.lab.clocks_net import BrokerClock, UdpClock, answer_broker
+from tallystick.lab.raw import read_address
+from tallystick.lab.vm_server import running_vm
 
 delays = st.integers(1, 5_000_000)
 offsets = st.integers(-(10**15), 10**15)
@@ -71,23 +77,66 @@ def test_the_true_offset_lies_inside_the_bound_at_every_time(
 
 
 @given(offsets, rates, st.lists(st.tuples(delays, delays, delays), min_size=1, max_size=30))
-def test_appendix_e_s_average_is_inside_the_bound_it_is_given(
+def test_the_true_offset_is_inside_one_burst_and_never_wider_than_its_nearest_exchange(
     offset: int, rate: float, asked: list[tuple[int, int, int]]
 ) -> None:
     world = World(offset, rate)
-    found = average([world.ask(*delay) for delay in asked])
+    burst = [world.ask(*delay) for delay in asked]
+    found = intersect(burst)
     assert abs(found.offset - world.truth(found.at)) <= found.bound + FLOATS
+    nearest = min(burst, key=lambda one: one.round_trip)
+    assert found.bound <= intersect([nearest]).bound
+    assert (found.samples, found.round_trip) == (len(burst), nearest.round_trip)
 
 
 def test_the_sign_is_what_must_be_added_to_the_local_clock() -> None:
     world = World(5_000, 0.0)
-    assert average([world.ask(100, 10, 100)]).offset == 5_000
+    assert intersect([world.ask(100, 10, 100)]).offset == 5_000
 
 
-def test_a_slow_answer_is_left_out_of_the_average() -> None:
+def test_the_quickest_way_there_and_the_quickest_way_back_count_from_two_exchanges() -> None:
+    world = World(5_000, 0.0)
+    burst = [world.ask(100, 10, 90_000), world.ask(90_000, 10, 100)]
+    found = intersect(burst)
+    assert abs(found.offset - 5_000) < 20
+    assert found.bound < 150 < min(intersect([one]).bound for one in burst)
+
+
+def test_exchanges_that_contradict_each_other_are_a_failure() -> None:
     world = World(0, 0.0)
-    burst = [world.ask(100, 0, 100) for _ in range(20)] + [world.ask(90_000, 0, 100)]
-    assert average(burst).offset == 0
+    burst = [world.ask(100, 10, 100)]
+    world.offset += 10_000
+    burst.append(world.ask(100, 10, 100))
+    with pytest.raises(Unavailable, match=r"synchronisation failure: .* contradict") as failed:
+        intersect(burst)
+    assert failed.value.code == "clock_stepped"
+
+
+def test_an_answer_that_took_less_than_no_time_is_a_failure() -> None:
+    with pytest.raises(Unavailable, match="contradict"):
+        intersect([Sample(sent=0, there=10, answered=500, back=100)])
+
+
+def test_it_is_asked_in_whole_rounds_until_the_bound_is_narrow() -> None:
+    world = World(0, 0.0)
+
+    def asked(delay: int) -> int:
+        burst: list[Sample] = []
+        while wants_more(burst):
+            burst.append(world.ask(delay, 1, delay))
+        return len(burst)
+
+    assert asked(400_000) == 25
+    assert asked(600_000) == 400
+
+
+def test_asking_on_ends_with_the_round_that_has_a_quick_way_each() -> None:
+    world = World(0, 0.0)
+    burst: list[Sample] = []
+    while wants_more(burst):
+        quick = len(burst) == 30
+        burst.append(world.ask(10_000 if quick else 3_000_000, 1, 600_000))
+    assert len(burst) == 50
 
 
 def test_more_bursts_bound_the_rate_better_than_one() -> None:
@@ -138,6 +187,32 @@ def test_in_process_offset_and_error_are_zero() -> None:
 def test_the_error_over_udp_lies_inside_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "clock", "udp", "--rounds", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["inside"] == 3
+
+
+def test_the_error_over_a_broker_lies_inside_the_bound_and_its_end_is_said() -> None:
+    ended: list[str] = []
+    queue, injected, ready = "clock", 123_456_789_012, Event()
+
+    def answer() -> None:
+        try:
+            asyncio.run(answer_broker(address, queue, injected, lambda _: ready.set()))
+        except Unavailable as error:
+            ended.append(error.message)
+
+    with running_vm() as vm:
+        address = read_address(vm.url)
+        reference = Thread(target=answer, daemon=True)
+        reference.start()
+        assert ready.wait(60)
+        with pika.BlockingConnection(pika.URLParameters(vm.url)) as stranger:
+            stranger.channel().basic_publish("", queue, b"what time is it?")
+        found = BrokerClock(address, queue).estimate()
+        assert abs(found.offset - injected) <= found.bound
+        assert found.samples % 25 == 0
+    reference.join(60)
+    assert ended == ["the broker is gone: the socket was closed"] or "reset" in ended[0]
+    with pytest.raises(Unavailable, match="the broker is gone"):
+        BrokerClock(address, queue).estimate()
 
 
 def test_nobody_answering_is_said_with_a_hint() -> None:

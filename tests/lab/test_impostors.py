@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.core.errors import Rejected
+from tallystick.core.errors import Rejected, Unavailable
 from tallystick.core.journal import Head, Journal, Record
 from tallystick.core.verdict import Outcome, Verdict
 from tallystick.lab import (
@@ -26,6 +26,8 @@ from tallystick.lab import (
     profiles,
     tiers,
     timing,
+    vm_broker,
+    vm_frames,
 )
 from tallystick.lab.probe_vm import Fault
 from tallystick.report import diff, page
@@ -110,25 +112,43 @@ def crashes_hold() -> bool:
 
 def clocks_hold() -> bool:
     near = clocks.Sample(1_000, 6_100, 6_150, 1_250)
-    far = clocks.Sample(2_000, 12_000, 12_000, 7_100)
-    bound = (near.back - near.sent - 50) / 2
-    average = clocks.average([near] * 9 + [far])
+    quick_there = clocks.Sample(2_000, 7_040, 12_000, 17_100)
+    quick_back = clocks.Sample(20_000, 30_000, 30_000, 25_060)
     later = clocks.Sample(10**9, 10**9 + 5_100, 10**9 + 5_150, 10**9 + 250)
-    fitted = clocks.fit([[near, far], [later]])
+    drifted = 10**9 + 105_100
+    narrow = clocks.intersect([near, quick_there, quick_back])
+    fitted = clocks.fit([[near, quick_there], [later]])
     latency = clocks.measure_latency(
         100, clocks.Estimate(1_000.0, 3.0), 1_700, clocks.Estimate(-500.0, 4.0, 0.0, 0.0, 0.01)
     )
     return (
         near.round_trip == 200
-        and near.offset == 5_000
-        and bound <= near.bound <= bound + 3
-        and average.offset == 5_000
-        and average.bound >= near.bound
-        and fitted.offset == 5_000
+        and abs(narrow.offset - 4_990) < 5
+        and 50 < narrow.bound < 55
+        and _contradict([near, clocks.Sample(2_000, 9_000, 9_000, 2_100)])
+        and not _contradict([near, clocks.Sample(10**9, drifted, drifted, 10**9 + 200)])
+        and clocks.fit([[quick_there], [quick_back]]).bound < 60
+        and clocks.wants_more([near] * 24)
+        and not clocks.wants_more([near] * 25)
+        and clocks.wants_more([_SLOW] * 375)
+        and not clocks.wants_more([_SLOW] * 400)
+        and abs(fitted.offset - 4_970) < 2
+        and 70 < fitted.bound < 73
         and abs(fitted.rate) <= fitted.rate_bound < clocks.WORST_RATE / 100
         and fitted.bound_at(fitted.at + 10**9) > fitted.bound
         and (latency.value, latency.bound) == (100.0, 24.0)
     )
+
+
+_SLOW = clocks.Sample(0, 1_000_000, 1_000_000, 2_000_000)
+
+
+def _contradict(burst: list[clocks.Sample]) -> bool:
+    try:
+        clocks.intersect(burst)
+    except Unavailable:
+        return True
+    return False
 
 
 def shifts_hold() -> bool:
@@ -204,9 +224,28 @@ def changes_hold() -> bool:
     )
 
 
+def frames_hold() -> bool:
+    whole = vm_frames.join(1, 7, b"abc")
+    wrong = (b"G" + whole[1:], vm_frames.join(1, 7, bytes(100)), whole[:-1] + b"x")
+    if [_refused(one) for one in wrong] != [501] * 3:
+        return False
+    if _refused(whole[:-1]):
+        return False
+    buffer = bytearray(whole + b"z")
+    return vm_frames.cut(buffer, 100) == (1, 7, b"abc") and buffer == b"z"
+
+
+def _refused(data: bytes) -> int:
+    try:
+        vm_frames.cut(bytearray(data), 100)
+    except vm_broker.Fault as fault:
+        return fault.code
+    return 0
+
+
 LAWS = (
     shifts_hold, latencies_hold, versions_hold, races_hold, declared_hold, crashes_hold,
-    clocks_hold, headers_hold, changes_hold, names_hold, circuits_hold,
+    clocks_hold, frames_hold, headers_hold, changes_hold, names_hold, circuits_hold,
 )  # fmt: skip
 
 

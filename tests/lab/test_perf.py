@@ -176,6 +176,15 @@ def test_a_clock_that_is_set_in_between_is_a_failure_and_nothing_is_clamped() ->
     assert found.differences[0].found == bucket(-SECOND)
 
 
+def test_a_clock_that_jumps_while_it_is_asked_fails_the_case_with_the_clients_name() -> None:
+    world = World((0, 0.0), (0, 0.0), [50_000])
+    readings = iter(range(10**6))
+    world.people["b"].clock = lambda true: true + SECOND * (next(readings) % 2)  # type: ignore[method-assign]
+    found = world.run()
+    assert found.outcome is Outcome.FAILED
+    assert found.reason.startswith("b: synchronisation failure")
+
+
 def test_a_negative_latency_is_zero_inside_the_error_and_rejected_outside() -> None:
     histogram, zeros = merge([{-300: 2, 500: 1}, {700: 1}], 300.0)
     assert (zeros, histogram.get_total_count(), histogram.get_min_value()) == (2, 4, 0)

@@ -29,7 +29,8 @@ def test_the_worked_example_is_placed_from_words() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"num_consumers": "0"}, {"num_circuits": "many"}, {"single_role": "1"}, {"batches": "-1"},
-     {"num_publishers": "true"}, {"duration": "x"}],
+     {"num_publishers": "true"}, {"duration": "x"}, {"ack_mod": "tx"}, {"ack_mode": "auto "},
+     {"persistent": "1"}, {"message_bytes": "-1"}, {"header_fields": "[]"}],
     ids=str,
 )  # fmt: skip
 def test_a_wrong_word_is_named(wrong: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from tallystick.cli.lab_all import register_all
 from tallystick.cli.lab_perf import register_perf
 from tallystick.cli.lab_run import register_run
 from tallystick.cli.lab_tiers import register_tiers
@@ -17,3 +18,4 @@ def register(parser: argparse.ArgumentParser) -> None:
     register_run(verbs)
     register_perf(verbs)
     register_tiers(verbs)
+    register_all(verbs)

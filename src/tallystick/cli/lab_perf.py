@@ -10,9 +10,10 @@ import argparse
 from typing import Any
 
 from tallystick.cli.lab_run import add_options, add_place, attach, read_pairs, run_clients
-from tallystick.cli.lab_tiers import above_zero
-from tallystick.lab.cases import Settings, read_value
+from tallystick.cli.numbers import above_zero
+from tallystick.lab.cases import Settings
 from tallystick.lab.instance import Group
+from tallystick.lab.parameters import LOAD, read_parameters
 from tallystick.lab.perf import Load, perf_groups
 
 __all__ = ["register_perf"]
@@ -49,6 +50,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _groups(args: argparse.Namespace, settings: Settings, _version: str) -> tuple[Group, ...]:
-    given = {name: read_value(name, text) for name, text in read_pairs(args.parameters).items()}
+    given = read_parameters(read_pairs(args.parameters), LOAD)
     load = Load(args.messages, args.rate, args.duration, args.size, given)
     return perf_groups(settings, load)

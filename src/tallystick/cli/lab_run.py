@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from tallystick.cli.numbers import above_zero, port, seconds
 from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.journal import Journal
@@ -51,6 +52,8 @@ __all__ = ["add_options", "add_place", "attach", "read_pairs", "register_run", "
 
 VM: Final = "vm"
 BROKERS: Final = (VM, "rabbitmq", "qpid")
+_NEWEST: Final = "999"
+"""What is wrong with the words shows in any version: it is said before a broker is started."""
 _OUTCOMES: Final = {"failed": Outcome.FAILED, "unsupported": Outcome.UNSUPPORTED}
 
 
@@ -89,11 +92,11 @@ def register_run(verbs: Any) -> None:
 def add_place(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where clients listen already, and which."""
     parser.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
-    parser.add_argument("-p", dest="port", type=int, default=5672, metavar="PORT")
+    parser.add_argument("-p", dest="port", type=port, default=5672, metavar="PORT")
     parser.add_argument("-v", dest="vhost", default="/", metavar="VHOST")
     parser.add_argument("--names", default="", metavar="A,B", help="clients to expect there")
     parser.add_argument(
-        "--enlist", type=float, default=3.0, metavar="S", help="seconds for clients to enlist"
+        "--enlist", type=seconds, default=3.0, metavar="S", help="seconds for clients to enlist"
     )
 
 
@@ -107,6 +110,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--broker", default=VM, metavar="NAME[,NAME]", help=f"of {', '.join(BROKERS)}"
     )
     parser.add_argument("--clients", metavar="A,B", help="languages (default: all that can run)")
+    parser.add_argument("--list", action="store_true", help="only say which cases there are")
     _add_interop(parser)
     _add_options(parser)
 
@@ -126,8 +130,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
                         help="override a parameter, like P2P_NUM_MESSAGES=5")  # fmt: skip
     parser.add_argument("--opt-out", choices=_OUTCOMES, default="unsupported",
                         help="how cases count that a client declined")  # fmt: skip
-    parser.add_argument("--parallel", type=int, default=4, metavar="N", help="cases at a time")
-    parser.add_argument("--timeout", type=float, default=30.0, metavar="S",
+    parser.add_argument(
+        "--parallel", type=above_zero, default=4, metavar="N", help="cases at a time"
+    )
+    parser.add_argument("--timeout", type=seconds, default=30.0, metavar="S",
                         help="seconds for any answer of a client")  # fmt: skip
     parser.set_defaults(settle=Limits().settle)
 
@@ -148,7 +154,8 @@ def read_pairs(given: Sequence[str]) -> dict[str, str]:
     """Read `name=value` words."""
     for one in given:
         if "=" not in one:
-            raise UsageError(f"{one!r} is not name=value", code="parameter")
+            raise UsageError(f"{one!r} is not name=value", code="parameter",
+                             hint="like num_messages=50")  # fmt: skip
     return dict(one.split("=", 1) for one in given)
 
 
@@ -156,11 +163,17 @@ def run_clients(args: argparse.Namespace) -> int:
     """Run the groups of a verb, on each broker, between clients started for it."""
     found = find_clients(find_interop(args.interop))
     names = _chosen(args.clients, found)
-    brokers = [one for one in args.broker.split(",") if one]
+    brokers = dict.fromkeys(args.broker.split(","))
+    plans = []
     for broker in brokers:
         if broker not in BROKERS:
             raise UsageError(f"the lab knows no broker {broker!r}", code="broker",
                              hint=f"one of {', '.join(BROKERS)}")  # fmt: skip
+        plans.append(_plan(args, broker, _NEWEST, names, read_pairs(args.set))[0])
+    if args.list:
+        cases = sorted({name for plan in plans for name in _case_names(plan)})
+        print(json.dumps(cases, indent=1) if args.json else "\n".join(cases))
+        return 0
 
     def journals(book: Book) -> Iterator[Journal]:
         for broker in brokers:
@@ -179,7 +192,7 @@ def _chosen(given: str | None, found: Mapping[str, Client]) -> tuple[str, ...]:
         for name in found.keys() - set(able):
             print(f"tally: {name} is left out: {found[name].missing}", file=sys.stderr)
         return able
-    names = tuple(dict.fromkeys(one for one in given.split(",") if one))
+    names = tuple(dict.fromkeys(given.split(",")))
     for name in names:
         if name not in found:
             raise UsageError(f"there is no client {name!r}", code="client",
@@ -226,11 +239,19 @@ def _plan(
     every = args.groups(args, settings, version)
     groups, size = choose(every, args.cases, names or ("any",))
     if not groups:
-        raise UsageError("there are no cases", code="no_cases", hint="nothing run proves nothing")
+        raise UsageError(f"no case is called {' or '.join(args.cases)}", code="no_cases",
+                         hint="tally lab run --list")  # fmt: skip
     limits = Limits(enlist or args.timeout, args.timeout, args.settle)
     plan = Plan(run, groups, names, limits, args.parallel, _OUTCOMES[args.opt_out],
                 key=given.get("control_key", "iop.control"))  # fmt: skip
     return plan, size
+
+
+def _case_names(plan: Plan) -> Iterator[str]:
+    """Give the names `--cases` takes."""
+    for group in plan.groups:
+        for instance in group.make(plan.names, plan.names):
+            yield instance.name.partition("/")[2]
 
 
 def _known(args: argparse.Namespace, broker: str) -> Mapping[str, str]:
@@ -302,7 +323,7 @@ def _conclude(
         stack.enter_context(end_in_order())
         book = Book()
         if args.journal:
-            write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
+            write = stack.enter_context(args.journal.open("w", 1, encoding="utf-8")).write
             book = replace(book, write=write)
         if args.capture:
             book = replace(book, capture=stack.enter_context(args.capture.open("wb")).write)
@@ -315,5 +336,7 @@ def _conclude(
         shows = (show_matrix, show_perf, show_journal)
         parts = [part for one in done for part in (show(one) for show in shows) if part]
         print("\n".join(parts), end="")
-    empty = not any(journal.records for journal in done)
-    return 0 if all(map(succeeded, done)) and not empty else 1
+    if not any(journal.records for journal in done):
+        raise Unavailable("no client came, so nothing was run", code="nobody",
+                          hint="start some: interop/startall -b HOST -p PORT")  # fmt: skip
+    return 0 if all(map(succeeded, done)) else 1

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick import __version__
 from tallystick.brokers.servers import Talk
-from tallystick.cli.progress import Progress, end_in_order
+from tallystick.cli.numbers import above_zero
+from tallystick.cli.progress import Progress, end_in_order, run_in_order
+from tallystick.core.errors import UsageError
 from tallystick.core.journal import (
     Foot,
     Head,
@@ -54,7 +56,7 @@ from tallystick.report.table import show_journal, succeeded, summarize
 if TYPE_CHECKING:
     from tallystick.core.verdict import Verdict
 
-__all__ = ["Logbook", "above_zero", "add_outputs", "register_tiers"]
+__all__ = ["Logbook", "add_outputs", "register_tiers"]
 
 _STRENGTHS = {"pairwise": 2, "3way": 3, "4way": 4}
 
@@ -87,14 +89,6 @@ def register_tiers(verbs: Any) -> None:
     add_outputs(run)
     run.set_defaults(run=_run)
     register_tools(verbs)
-
-
-def above_zero(text: str) -> int:
-    """Read a number above 0."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -160,7 +154,9 @@ class Logbook:
         self._head = Head(self.run, time, "lab", subject, about)
         self._write: Callable[[str], object] = len
         if args.journal:
-            self._write = self._stack.enter_context(args.journal.open("w", encoding="utf-8")).write
+            # line by line: also a run that is killed leaves what it has judged
+            file = args.journal.open("w", 1, encoding="utf-8")
+            self._write = self._stack.enter_context(file).write
         self._bar = self._stack.enter_context(Progress(total, subject))
         self._write(write_head(self._head))
 
@@ -206,10 +202,13 @@ def _run(args: argparse.Namespace) -> int:
         stack.enter_context(end_in_order())
         own = own_broker(args.broker, Talk(_say, lambda *_: None)) if not args.url else None
         broker = stack.enter_context(own) if own else at_url(args.url)
+        if args.tier == "restart" and broker.restart is None:
+            raise UsageError("a broker given by its URL is not ours to restart", code="restart",
+                             hint="leave --url away: then one is started for the tier")  # fmt: skip
         version = asyncio.run(ask_version(broker.address))
         profile = find_profile(args.broker, version)
         book = Logbook(args, len(cases), args.broker, **{"subject.version": version})
-        if args.tier == "restart":
+        if args.tier == "restart" and broker.restart:
             work = run_restart(
                 cases, broker.address, profile, broker.restart, run=book.run, tell=book.tell
             )
@@ -218,7 +217,7 @@ def _run(args: argparse.Namespace) -> int:
                 cases, broker.address, profile, run=book.run, tell=book.tell,
                 lanes=args.lanes, limit=args.limit,
             )  # fmt: skip
-        asyncio.run(work)
+        run_in_order(work)
         return book.end()
 
 

@@ -13,17 +13,20 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.servers import running
-from tallystick.cli.progress import end_in_order
+from tallystick.cli.numbers import above_zero, port
+from tallystick.cli.progress import end_in_order, run_in_order
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
+    from tallystick.cli.lab_tiers import Logbook
     from tallystick.lab.clocks import Clock
+    from tallystick.lab.raw import Address
 
 __all__ = ["register_tools"]
 
@@ -34,7 +37,7 @@ _MICROSECOND: Final = 1000.0
 
 def register_tools(verbs: Any) -> None:
     """Add the verbs."""
-    from tallystick.cli.lab_tiers import above_zero, add_outputs  # noqa: PLC0415 (which imports this)
+    from tallystick.cli.lab_tiers import add_outputs  # noqa: PLC0415 (which imports this)
 
     fields = verbs.add_parser("fields", help="every field type there and back over a broker")
     fields.add_argument("protocol", choices=list(_BROKERS))
@@ -53,7 +56,7 @@ def register_tools(verbs: Any) -> None:
     clock.set_defaults(run=_clock)
     reference = verbs.add_parser("clock-reference", help="answer what time it is, until ended")
     where = reference.add_mutually_exclusive_group(required=True)
-    where.add_argument("--udp", type=int, metavar="PORT", help="0 takes a free one")
+    where.add_argument("--udp", type=port, metavar="PORT", help="0 takes a free one")
     where.add_argument("--url", help="a broker; the queue is named by --queue")
     reference.add_argument("--queue", default="tally.clock")
     reference.add_argument("--host", default="127.0.0.1", help="the address to listen on")
@@ -68,8 +71,7 @@ def _fields(args: argparse.Namespace) -> int:
             code="protocol",
             hint=f"one of {', '.join(_BROKERS[args.protocol])}",
         )
-    with end_in_order(), _broker(args.broker, args.url) as urls:
-        return _table_fields(args, urls) if args.protocol == "0-9-1" else _typed(args, urls)
+    return _table_fields(args) if args.protocol == "0-9-1" else _typed(args)
 
 
 @contextmanager
@@ -81,17 +83,22 @@ def _broker(name: str, url: str | None) -> Iterator[dict[str, str]]:
         yield dict(found.urls)
 
 
-def _table_fields(args: argparse.Namespace, urls: dict[str, str]) -> int:
+def _asked(url: str) -> tuple[Address, str]:
+    """Give the address of a broker and the version it says; nobody there is said with a hint."""
+    from tallystick.lab.raw import read_address  # noqa: PLC0415
+    from tallystick.lab.tiers_broker import ask_version  # noqa: PLC0415
+
+    address = read_address(url)
+    return address, asyncio.run(ask_version(address))
+
+
+def _table_fields(args: argparse.Namespace) -> int:
     from tallystick.cli.lab_tiers import Logbook  # noqa: PLC0415
     from tallystick.lab.fields import FieldCase, field_cases, judge_field, probe_field  # noqa: PLC0415
     from tallystick.lab.probe import Lane  # noqa: PLC0415
-    from tallystick.lab.raw import Gone, Refusal, read_address  # noqa: PLC0415
-    from tallystick.lab.tiers_broker import ask_version  # noqa: PLC0415
+    from tallystick.lab.raw import Gone, Refusal  # noqa: PLC0415
 
-    address = read_address(urls["amqp"])
     cases = _chosen(list(field_cases(args.broker)), args.only)
-    version = asyncio.run(ask_version(address))
-    book = Logbook(args, len(cases), args.broker, **{"subject.version": version})
 
     async def judge(lane: Lane, case: FieldCase) -> Verdict:
         try:
@@ -101,37 +108,42 @@ def _table_fields(args: argparse.Namespace, urls: dict[str, str]) -> int:
             await lane.discard()
             return Verdict(case.name, Outcome.ERRORED, str(error) or "no answer in 30 s")
 
-    async def work() -> None:
+    async def work(address: Address, book: Logbook) -> None:
         async with Lane(address, f"tally.{book.run}") as lane:
             for case in cases:
                 book.tell(await judge(lane, case))
 
-    asyncio.run(work())
-    return book.end()
+    with end_in_order(), _broker(args.broker, args.url) as urls:
+        address, version = _asked(urls["amqp"])
+        book = Logbook(args, len(cases), args.broker, **{"subject.version": version})
+        run_in_order(work(address, book))
+        return book.end()
 
 
-def _typed(args: argparse.Namespace, urls: dict[str, str]) -> int:
+def _typed(args: argparse.Namespace) -> int:
     from tallystick.cli.lab_tiers import Logbook  # noqa: PLC0415
     from tallystick.lab.fields_types import BESIDE, round_trip, type_cases  # noqa: PLC0415
 
     cases = _chosen(list(type_cases(args.broker, args.values or BESIDE)), args.only)
-    book = Logbook(args, len(cases), args.broker)
-    for verdict in round_trip(urls["amqp"], tuple(cases)):
-        book.tell(verdict)
-    return book.end()
+    with end_in_order(), _broker(args.broker, args.url) as urls:
+        book = Logbook(args, len(cases), args.broker)
+        for verdict in round_trip(urls["amqp"], tuple(cases)):
+            book.tell(verdict)
+        return book.end()
 
 
 def _chosen(cases: list[Any], only: str) -> list[Any]:
     found = [one for one in cases if one.name == only] or [one for one in cases if only in one.name]
     if not found:
-        raise UsageError(f"no case has {only!r} in its name", code="no_case")
+        names = ", ".join(one.name for one in cases[:3])
+        raise UsageError(f"no case has {only!r} in its name", code="no_case",
+                         hint=f"they are called {names} ...")  # fmt: skip
     return found
 
 
 def _clock(args: argparse.Namespace) -> int:
     from tallystick.lab.clocks import LocalClock  # noqa: PLC0415
     from tallystick.lab.clocks_net import BrokerClock, UdpClock  # noqa: PLC0415
-    from tallystick.lab.raw import read_address  # noqa: PLC0415
 
     with end_in_order():
         if args.path == "local":
@@ -141,9 +153,9 @@ def _clock(args: argparse.Namespace) -> int:
                 return _report(args, UdpClock("127.0.0.1", int(port)), _INJECTED)
         queue = f"tally.clock.{uuid.uuid4().hex[:8]}"
         with _broker(args.broker, args.url) as urls:
-            url = urls["amqp"]
-            with _started("--url", url, "--queue", queue):
-                return _report(args, BrokerClock(read_address(url), queue), _INJECTED)
+            address, _ = _asked(urls["amqp"])
+            with _started("--url", urls["amqp"], "--queue", queue):
+                return _report(args, BrokerClock(address, queue), _INJECTED)
 
 
 @contextmanager
@@ -186,13 +198,14 @@ def _report(args: argparse.Namespace, clock: Clock, injected: int) -> int:
 
 def _reference(args: argparse.Namespace) -> int:
     from tallystick.lab.clocks_net import answer_broker, answer_udp  # noqa: PLC0415
-    from tallystick.lab.raw import read_address  # noqa: PLC0415
 
     def ready(where: object) -> None:
         print(where, flush=True)
 
-    if args.udp is not None:
-        answer_udp(args.udp, args.inject, ready, args.host)
-    else:
-        asyncio.run(answer_broker(read_address(args.url), args.queue, args.inject, ready))
+    with suppress(KeyboardInterrupt):  # it has no other end
+        if args.udp is not None:
+            answer_udp(args.udp, args.inject, ready, args.host)
+        else:
+            address, _ = _asked(args.url)
+            asyncio.run(answer_broker(address, args.queue, args.inject, ready))
     return 0

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 from tallystick.report.table import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Coroutine, Iterator
     from typing import Self, TextIO
 
-__all__ = ["Progress", "end_in_order"]
+__all__ = ["Progress", "end_in_order", "run_in_order"]
 
 _WIDTH: Final = 30
 _EVERY: Final = 0.1
@@ -38,6 +38,25 @@ def end_in_order() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, unwind)
     try:
         yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_in_order(work: Coroutine[object, object, None]) -> None:
+    """Run it to its end; a request to terminate cancels it once, so that it can clear up."""
+    import asyncio  # noqa: PLC0415 (most commands have no use for it)
+
+    before = signal.getsignal(signal.SIGTERM)
+
+    async def cancellable() -> None:
+        task = asyncio.ensure_future(work)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        await task
+
+    try:
+        asyncio.run(cancellable())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -7,7 +7,6 @@ earlier run left can be met.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,11 +16,11 @@ from tallystick.core.errors import UsageError
 from tallystick.lab.control import Role
 from tallystick.lab.instance import Group, Instance, Part, QueueSpec
 from tallystick.lab.judge import judge_circuit
+from tallystick.lab.parameters import SHAPE, TRAFFIC, read_parameters
 from tallystick.lab.topology import Placed, Requested, describe, place
 
 __all__ = [
     "DEFAULTS", "SIZES", "TESTS", "Settings", "circuit_group", "pair_groups", "read_circuit",
-    "read_value",
 ]  # fmt: skip
 
 DEFAULTS: Final[Mapping[str, int]] = {
@@ -58,11 +57,10 @@ class Settings:
 
     def number(self, name: str) -> int:
         """Give a parameter of Appendix D."""
-        value = self.given.get(name, DEFAULTS[name])
-        try:
-            return int(value)
-        except ValueError as error:
-            raise UsageError(f"{name}={value} is no number", code="parameter") from error
+        value = str(self.given.get(name, DEFAULTS[name]))
+        if not value.isdecimal():
+            raise UsageError(f"{name}={value} is no whole number from 0 on", code="parameter")
+        return int(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +181,8 @@ def circuit_group(
             _check(requested, body, repeated=batches > 1 or duration > 0)
             placed = place(requested, senders, receivers)
         except UsageError as error:
-            return [Instance(path, "Circuit", (), judge_circuit, fault=str(error))]
+            fault = f"{error}; {error.hint}" if error.hint else str(error)
+            return [Instance(path, "Circuit", (), judge_circuit, fault=fault)]
         return [_circuit(settings, path, requested, placed, body, batches, duration)]
 
     return Group("Circuit", make, {}, dict(body), everyone=False)
@@ -191,30 +190,13 @@ def circuit_group(
 
 def read_circuit(settings: Settings, given: Mapping[str, str]) -> Group:
     """Read one test of circuits from words: Appendix C's names, `batches` and `duration`."""
-    values = {name: read_value(name, text) for name, text in given.items()}
+    values = read_parameters(given, {**SHAPE, **TRAFFIC})
     shape = {name: values.pop(name) for name in Requested.__slots__ if name in values}
-    batches, duration = values.pop("batches", 1), values.pop("duration", 0)
-    for name, value in {**shape, "batches": batches, "duration": duration}.items():
-        due = bool if name == "single_role" else int
-        if type(value) is not due or (due is int and value < (name != "duration")):
-            raise UsageError(f"{name} is {value!r}, not {_DUE[due]}", code="parameter")
+    batches, duration = values.pop("batches", 1), float(values.pop("duration", 0))
     name = ",".join(f"{key}={text}" for key, text in sorted(given.items())) or "default"
     return circuit_group(
-        settings, name, Requested(**shape), values, batches=batches, duration=float(duration)
+        settings, name, Requested(**shape), values, batches=batches, duration=duration
     )
-
-
-_DUE: Final = {bool: "true or false", int: "a whole number above 0"}
-
-
-def read_value(name: str, text: str) -> Any:
-    """Read a parameter: a value of JSON, or the text itself where it is no number of a circuit."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        if name in Requested.__slots__ or name in {"batches", "duration"}:
-            raise UsageError(f"{name} is {text!r}, not a value of JSON", code="parameter") from None
-        return text
 
 
 def _check(requested: Requested, body: Mapping[str, Any], *, repeated: bool) -> None:

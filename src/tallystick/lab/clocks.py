@@ -1,14 +1,18 @@
 """Clock synchronisation behind one interface: an offset, and how far off it can be (Appendix E).
 
 A `Clock` gives an `Estimate`: add `offset_at(t)` to the local time `t` and you have the reference's
-time, wrong by at most `bound_at(t)`. A sample has four times (sent, come in there, sent there, come
-back), so the reference's own work drops out; the true offset lies within half a round trip of what
-the sample says, whichever way the time went. So the sample with the shortest round trip carries the
-bound, and what is averaged as Appendix E has it carries its distance from that sample on top.
+time, wrong by at most `bound_at(t)`. An exchange has four times (sent, come in there, answered
+there, come back). The question was on its way before it came in, so the offset at `sent` is at most
+`there - sent`; the answer likewise, so the offset at `back` is at least `answered - back`. Every
+exchange of a burst is one such interval, carried to one time by `WORST_RATE`. The true offset is in
+all of them: their intersection is the answer, its middle the offset and half its width the bound.
+The quickest question and the quickest answer count, also when they belong to two exchanges. When
+no offset is left the clocks were not synchronised: that is a failure, never an average.
 
-Appendix E put right (sheet, 1.1): latency is (received - sent) / 2, steps 2 to 4 are repeated, what
-is discarded lies one standard deviation above the median latency, and nothing waits in between: a
-pause lets the peer sleep and makes the two ways unequal, which no averaging mends (sheet, 8.2).
+Appendix E put right (sheet, 1.1): it averages what lies near the median and has no bound. Nothing
+waits between two questions: a pause lets the peer sleep and makes the two ways unequal (sheet,
+8.2). On a loaded machine quick ways are rare, so it is asked on while the bound is wide
+(`wants_more`).
 
 Clocks run at different rates: several bursts bound the rate, and the bound grows with the time from
 the burst. One burst alone allows for any quartz. A latency is never clamped: below zero inside the
@@ -18,17 +22,16 @@ bound it is zero within the error, outside it the clocks are not synchronised, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
-from statistics import fmean, median, pstdev
 from typing import Final, Protocol
 
 from tallystick.core.errors import Unavailable
 
 __all__ = [
-    "ZERO", "Clock", "Estimate", "Latency", "LocalClock", "Sample", "State", "average", "fit",
-    "measure_latency",
+    "ZERO", "Clock", "Estimate", "Latency", "LocalClock", "Sample", "State", "fit", "intersect",
+    "measure_latency", "wants_more",
 ]  # fmt: skip
 
 _ROUNDING: Final = 1.0
@@ -36,6 +39,11 @@ _ROUNDING: Final = 1.0
 
 WORST_RATE: Final = 200e-6
 """Two quartzes, each at most 100 parts in a million off."""
+
+_ROUND: Final = 25
+_MOST: Final = 400
+_NARROW: Final = 500_000.0
+"""Exchanges come in rounds of 25, up to 400, until the bound is half a millisecond or less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +59,6 @@ class Sample:
     def round_trip(self) -> int:
         """The time on the way, both ways."""
         return (self.back - self.sent) - (self.answered - self.there)
-
-    @property
-    def offset(self) -> float:
-        """What must be added to the local time, were both ways equally long."""
-        return ((self.there - self.sent) + (self.answered - self.back)) / 2
-
-    @property
-    def bound(self) -> float:
-        """How far off that can be: half the way, and what the clocks drift meanwhile."""
-        return self.round_trip / 2 + WORST_RATE * (self.back - self.sent) + _ROUNDING
 
     @property
     def at(self) -> float:
@@ -107,46 +105,63 @@ class LocalClock:
         return ZERO
 
 
-def average(burst: Sequence[Sample]) -> Estimate:
-    """Give Appendix E's result of one burst, with the bound it does not have there."""
+def wants_more(burst: Sequence[Sample]) -> bool:
+    """Say whether to ask again: to the end of a round, and on while the bound is wide."""
+    if not burst or len(burst) % _ROUND:
+        return True
+    return len(burst) < _MOST and intersect(burst).bound > _NARROW
+
+
+def intersect(burst: Sequence[Sample]) -> Estimate:
+    """Give the offsets that every exchange of a burst allows."""
     nearest = min(burst, key=lambda one: one.round_trip)
-    latencies = [one.round_trip / 2 for one in burst]
-    limit = median(latencies) + pstdev(latencies)
-    kept = [one for one in burst if one.round_trip / 2 <= limit]
-    offset = fmean(one.offset for one in kept)
-    bound = nearest.bound + abs(offset - nearest.offset)
-    drift = max(abs(one.at - nearest.at) for one in burst) * WORST_RATE
+    at = nearest.at
+    low = max(one.answered - one.back - WORST_RATE * abs(one.back - at) for one in burst)
+    high = min(one.there - one.sent + WORST_RATE * abs(one.sent - at) for one in burst)
     trip = float(nearest.round_trip)
-    return Estimate(offset, bound + drift, nearest.at, 0.0, WORST_RATE, trip, len(burst))
+    whole = Estimate(0.0, 0.0, at, 0.0, WORST_RATE, trip, len(burst))
+    return _within(low - _ROUNDING, high + _ROUNDING, whole)
 
 
 def fit(bursts: Sequence[Sequence[Sample]]) -> Estimate:
-    """Give offset and rate from the shortest round trip of each burst."""
-    points = [min(burst, key=lambda one: one.round_trip) for burst in bursts]
-    best = min(points, key=lambda one: one.round_trip)
-    low, high = _rates(points)
-    rate = (low + high) / 2
-    count = sum(map(len, bursts))
-    half = (high - low) / 2
-    trip = float(best.round_trip)
-    return Estimate(best.offset, best.bound, best.at, rate, half, trip, count)
+    """Give the offsets that every burst allows, and the rates."""
+    found = [intersect(burst) for burst in bursts]
+    best = min(found, key=lambda one: one.bound)
+    slow, fast = _rates(found)
+    carried = [(one, (slow * (best.at - one.at), fast * (best.at - one.at))) for one in found]
+    low = max(one.offset - one.bound + min(drifts) for one, drifts in carried)
+    high = min(one.offset + one.bound + max(drifts) for one, drifts in carried)
+    rate, rate_bound = (slow + fast) / 2, (fast - slow) / 2
+    samples = sum(one.samples for one in found)
+    return _within(low, high, replace(best, rate=rate, rate_bound=rate_bound, samples=samples))
 
 
-def _rates(points: Sequence[Sample]) -> tuple[float, float]:
-    """Give the slowest and the fastest rate that agrees with every pair of points."""
-    low, high = -WORST_RATE, WORST_RATE
-    for one, other in combinations(sorted(points, key=lambda point: point.at), 2):
+def _within(low: float, high: float, about: Estimate) -> Estimate:
+    """Give the middle of an interval; an empty one is a failure."""
+    if low > high:
+        raise _failure(f"the exchanges contradict each other by {round(low - high)} ns")
+    return replace(about, offset=(low + high) / 2, bound=(high - low) / 2)
+
+
+def _failure(why: str) -> Unavailable:
+    return Unavailable(
+        f"{State.NOT_SYNCHRONISED}: {why}",
+        code="clock_stepped",
+        hint="a clock was set in between, or does not tell the time; synchronise again",
+    )
+
+
+def _rates(found: Sequence[Estimate]) -> tuple[float, float]:
+    """Give the slowest and the fastest rate that agrees with every pair of bursts."""
+    slow, fast = -WORST_RATE, WORST_RATE
+    for one, other in combinations(sorted(found, key=lambda each: each.at), 2):
         apart = other.at - one.at
         rise, slack = other.offset - one.offset, other.bound + one.bound
         if apart > 0:
-            low, high = max(low, (rise - slack) / apart), min(high, (rise + slack) / apart)
-    if low > high:
-        raise Unavailable(
-            "the clocks do not run at one rate: one of them was set in between",
-            code="clock_stepped",
-            hint="synchronise again",
-        )
-    return low, high
+            slow, fast = max(slow, (rise - slack) / apart), min(fast, (rise + slack) / apart)
+    if slow > fast:
+        raise _failure("the clocks do not run at one rate")
+    return slow, fast
 
 
 class State(StrEnum):

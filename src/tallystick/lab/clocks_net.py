@@ -1,8 +1,9 @@
 """Clocks over UDP and over the broker, and the reference that answers both (Appendix E).
 
 UDP: bursts of questions back to back; a question without an answer is asked again. Broker: a
-question is a message to the reference's queue, and the answer comes to the queue of the asker. The
-reference's clock can be set off by a known amount: that is how the error is measured.
+question is a message to the reference's queue, and the answer comes to the queue of the asker. How
+often to ask and what the answers mean is said in `clocks`, for both. The reference's clock can be
+set off by a known amount: that is how the error is measured.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from itertools import count
 from struct import Struct
 from time import monotonic_ns, sleep
 from typing import Final
@@ -17,16 +19,15 @@ from typing import Final
 from pamqp import commands
 
 from tallystick.core.errors import Unavailable
-from tallystick.lab.clocks import Estimate, Sample, average, fit
+from tallystick.lab.clocks import Estimate, Sample, fit, intersect, wants_more
 from tallystick.lab.probe import content_head
-from tallystick.lab.raw import Address, Channel, Wire, encode
+from tallystick.lab.raw import Address, Channel, Gone, Refusal, Wire, encode
 
 __all__ = ["BrokerClock", "UdpClock", "answer_broker", "answer_udp"]
 
 _QUESTION: Final = Struct(">Q")
 _ANSWER: Final = Struct(">Qqq")
 _FRAME_MAX: Final = 4096
-SAMPLES: Final = 25
 
 
 def answer_udp(
@@ -45,7 +46,7 @@ def answer_udp(
 
 
 class UdpClock:
-    """Asks in bursts, keeps the shortest round trip of each, and fits offset and rate."""
+    """Asks in bursts, so that the rate shows too."""
 
     def __init__(
         self, host: str, port: int, *, bursts: int = 4, pause: float = 0.05, limit: float = 30.0
@@ -60,13 +61,15 @@ class UdpClock:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
             here.connect(self._peer)
             here.settimeout(0.2)
-            bursts = []
-            for burst in range(self._bursts):
-                if burst:
+            bursts: list[list[Sample]] = []
+            numbers = count()
+            for _ in range(self._bursts):
+                if bursts:
                     sleep(self._pause)  # between bursts only: the rate shows over time
-                first = burst * (SAMPLES + 1)
-                samples = [self._ask(here, first + n) for n in range(SAMPLES + 1)]
-                bursts.append(samples[1:])  # the first wakes the peer
+                burst: list[Sample] = []
+                while wants_more(burst):
+                    burst.append(self._ask(here, next(numbers)))
+                bursts.append(burst)
         return fit(bursts)
 
     def _ask(self, here: socket.socket, number: int) -> Sample:
@@ -93,21 +96,24 @@ async def answer_broker(
     address: Address, queue: str, inject: int, ready: Callable[[str], None]
 ) -> None:
     """Answer questions that come to a queue, until the process ends."""
-    wire = await Wire.open(address, _FRAME_MAX)
-    channel = wire.channel()
-    await channel.ask(
-        commands.Channel.Open(),
-        commands.Queue.Declare(queue=queue, exclusive=True),
-        commands.Basic.Consume(queue=queue, no_ack=True),
-    )
-    ready(queue)
-    while True:
-        await channel.until(lambda: channel.deliveries)
-        there = monotonic_ns() + inject
-        content = channel.deliveries.pop(0)
-        (number,) = _QUESTION.unpack(bytes(content.body))
-        to = content.properties.reply_to or ""
-        _send(channel, to, _ANSWER.pack(number, there, monotonic_ns() + inject))
+    try:
+        channel = (await Wire.open(address, _FRAME_MAX)).channel()
+        await channel.ask(
+            commands.Channel.Open(),
+            commands.Queue.Declare(queue=queue, exclusive=True),
+            commands.Basic.Consume(queue=queue, no_ack=True),
+        )
+        ready(queue)
+        while True:
+            await channel.until(lambda: channel.deliveries)
+            there = monotonic_ns() + inject
+            content = channel.deliveries.pop(0)
+            if len(content.body) == _QUESTION.size:
+                (number,) = _QUESTION.unpack(bytes(content.body))
+                to = content.properties.reply_to or ""
+                _send(channel, to, _ANSWER.pack(number, there, monotonic_ns() + inject))
+    except (Refusal, Gone, OSError) as error:
+        raise Unavailable(f"the broker is gone: {error}", code="clock") from error
 
 
 def _send(channel: Channel, to: str, body: bytes, reply_to: str | None = None) -> None:
@@ -116,7 +122,7 @@ def _send(channel: Channel, to: str, body: bytes, reply_to: str | None = None) -
 
 
 class BrokerClock:
-    """Asks over the broker and averages as Appendix E says."""
+    """Asks over the broker, in one burst."""
 
     def __init__(self, address: Address, queue: str, *, limit: float = 30.0) -> None:
         self._address: Final = address
@@ -126,26 +132,29 @@ class BrokerClock:
     def estimate(self) -> Estimate:
         """Ask the reference."""
         try:
-            return average(asyncio.run(self._burst())[1:])
+            return intersect(asyncio.run(self._burst()))
         except TimeoutError as late:
             raise Unavailable(
                 f"no clock answers on {self._queue!r}", code="clock", hint="is the reference up?"
             ) from late
+        except (Refusal, Gone, OSError) as error:
+            raise Unavailable(f"the broker is gone: {error}", code="clock") from error
 
     async def _burst(self) -> list[Sample]:
         wire = await Wire.open(self._address, _FRAME_MAX)
         try:
+            channel = wire.channel()
             async with asyncio.timeout(self._limit):
-                channel = wire.channel()
                 _, declared, _ = await channel.ask(
                     commands.Channel.Open(),
                     commands.Queue.Declare(queue="", exclusive=True),
                     commands.Basic.Consume(queue="", no_ack=True),
                 )
-                return [
-                    await self._ask(channel, declared.queue, number)
-                    for number in range(SAMPLES + 1)
-                ]
+            burst: list[Sample] = []
+            while wants_more(burst):
+                async with asyncio.timeout(self._limit):
+                    burst.append(await self._ask(channel, declared.queue, len(burst)))
+            return burst
         finally:
             wire.cut()
             await wire.ended()

@@ -136,7 +136,7 @@ async def probe_field(lane: Lane, case: FieldCase) -> str:
     (found,) = await control.ask(commands.Basic.Get(queue=queue, no_ack=True))
     await control.ask(commands.Queue.Delete(queue=queue))
     await control.close()
-    lane.deleted(queue)
+    lane.forget(queue)
     if answer:
         return answer
     if not isinstance(found, Content):

@@ -132,7 +132,11 @@ def round_trip(url: str, cases: tuple[TypeCase, ...], limit: float = 30.0) -> It
     try:
         connection = BlockingConnection(address, **options)
     except (proton.ProtonException, OSError) as error:
-        raise Unavailable(f"no AMQP 1.0 at {parts.netloc}: {error}", code="broker") from error
+        raise Unavailable(
+            f"no AMQP 1.0 at {parts.netloc}: {error}",
+            code="broker",
+            hint="tally broker up NAME, or leave --url away",
+        ) from error
     try:
         receiver = connection.create_receiver(None, dynamic=True, credit=1)
         sender = connection.create_sender(receiver.link.remote_source.address)

@@ -8,6 +8,8 @@ connection, a synchronous method follows what has no answer, and the depth is wh
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
@@ -18,7 +20,7 @@ from pamqp import commands, header
 from tallystick.lab.combinations import BODY_SIZES, Parameters
 from tallystick.lab.expected import FRAME_MAX, MESSAGES, Observation
 from tallystick.lab.payload import first_difference
-from tallystick.lab.raw import Address, Channel, Content, Refusal, Wire, encode
+from tallystick.lab.raw import Address, Channel, Content, Gone, Refusal, Wire, encode
 
 __all__ = [
     "EXCHANGE", "NOT_FOUND", "SYNCHRONISE", "Lane", "acknowledgements", "content_head", "declare",
@@ -28,6 +30,7 @@ __all__ = [
 EXCHANGE: Final = "amq.direct"
 NOT_FOUND: Final = 404
 _SENTINEL: Final = "sentinel"
+_SWEEPING: Final = 10.0
 SYNCHRONISE: Final = commands.Basic.Qos()
 """Changes nothing, and is answered when all that was published before it has been dealt with."""
 
@@ -58,6 +61,10 @@ class Lane:
 
     async def __aexit__(self, *_: object) -> None:
         await self.discard()
+        with suppress(Refusal, Gone, OSError, TimeoutError):  # then no queue is within our reach
+            async with asyncio.timeout(_SWEEPING):
+                await self._sweep()
+        await self.discard()
 
     async def wire(self, role: str) -> Wire:
         """Give the connection of a role."""
@@ -78,11 +85,11 @@ class Lane:
         self._queues.add(name)
         return name
 
-    def deleted(self, queue: str) -> None:
-        """Note that a queue is gone."""
+    def forget(self, queue: str) -> None:
+        """Note that a queue is gone, or has to outlive this lane."""
         self._queues.discard(queue)
 
-    async def sweep(self) -> None:
+    async def _sweep(self) -> None:
         """Delete the queues of circuits that did not come to their end."""
         for queue in sorted(self._queues):
             try:
@@ -130,7 +137,7 @@ async def probe(lane: Lane, parameters: Parameters, *, local: bool = False) -> O
     try:
         await control.ask(*steps)
     except Refusal as refusal:
-        lane.deleted(queue)
+        lane.forget(queue)
         return Observation(refused=refusal.word)
     circuit = _Circuit(parameters, queue, control)
     if parameters.consumer_out_active:
@@ -140,7 +147,7 @@ async def probe(lane: Lane, parameters: Parameters, *, local: bool = False) -> O
     received = await _drain(circuit)
     await _acknowledge(circuit)
     depth = await _finish(circuit)
-    lane.deleted(queue)
+    lane.forget(queue)
     return _observe(circuit, refused, received, depth, early)
 
 

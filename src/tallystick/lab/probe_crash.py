@@ -59,7 +59,7 @@ async def probe_crash(lane: Lane, cut: str, *, durable: bool, persistent: bool) 
     kept = await _take_all(control, queue, _BODY)
     await control.ask(commands.Queue.Delete(queue=queue))
     await control.close()
-    lane.deleted(queue)
+    lane.forget(queue)
     return kept
 
 
@@ -170,7 +170,7 @@ def _confirmed(channel: Channel) -> int:
 async def look_after_restart(lane: Lane, queue: str, size: int) -> Kept:
     """Give what a restart has left of a queue, and take the queue away."""
     there = await _passive(lane, queue)
-    lane.deleted(queue)
+    lane.forget(queue)
     if there is None:
         return Kept(there=False)
     control = await lane.open("control")

@@ -43,11 +43,15 @@ class Address:
 def read_address(url: str) -> Address:
     """Read `amqp://user:password@host:port/vhost`."""
     parts = urlsplit(url)
-    if parts.scheme != "amqp" or not parts.hostname:
+    try:
+        port = parts.port or 5672
+    except ValueError:  # it is no number, or too large for one
+        port = 0
+    if parts.scheme != "amqp" or not parts.hostname or not port:
         raise UsageError(f"{url!r} is no AMQP URL", code="url", hint="amqp://user:pass@host:port/")
     return Address(
         parts.hostname,
-        parts.port or 5672,
+        port,
         unquote(parts.username or "guest"),
         unquote(parts.password or "guest"),
         unquote(parts.path[1:]) or "/",

@@ -9,7 +9,8 @@ for every case.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic, monotonic_ns, time_ns
@@ -86,7 +87,7 @@ def conduct(
         raise Unavailable(
             f"there is no broker at {place.host}:{place.port}{place.vhost}: {_words(error)}",
             code="broker_unreachable",
-            hint="tally broker up rabbitmq",
+            hint="tally broker up rabbitmq, then give its port with -p",
         ) from error
     try:
         return shell.run(report)
@@ -103,6 +104,7 @@ class _Shell:
         self._control = pika.BlockingConnection(place.parameters())
         self._channel = self._control.channel()
         self._queues: Any = None
+        self._made: Final[set[str]] = set()
         self._reply_to = self._channel.queue_declare("", exclusive=True).method.queue
         self._channel.add_on_return_callback(self._on_return)
         self._channel.basic_consume(self._reply_to, self._on_message, auto_ack=True)
@@ -190,6 +192,7 @@ class _Shell:
         try:
             channel = self._own_channel()
             for queue in queues:
+                self._made.add(queue.name)
                 channel.queue_declare(queue.name, durable=queue.durable)
                 if queue.exchange:
                     channel.queue_bind(queue.name, queue.exchange, queue.key)
@@ -202,23 +205,35 @@ class _Shell:
     def _drain(self, queues: tuple[QueueSpec, ...]) -> int:
         if not queues:
             return 0
-        channel = self._own_channel()
-        left = sum(int(channel.queue_delete(queue.name).method.message_count) for queue in queues)
+        left = self._delete(self._own_channel(), [queue.name for queue in queues])
+        self._made.difference_update(queue.name for queue in queues)
+        return left
+
+    def _delete(self, channel: Any, queues: Iterable[str]) -> int:
+        left = sum(int(channel.queue_delete(queue).method.message_count) for queue in queues)
         channel.close()
         return left
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close what is open; delete the queues of cases that did not come to their end."""
         for connection in (self._queues, self._control):
             if connection is not None and connection.is_open:
-                try:
+                with suppress(pika.exceptions.AMQPError, AttributeError):
+                    # it went while we closed it, or pika was interrupted while it opened a channel
                     connection.close()
-                except pika.exceptions.AMQPError:
-                    continue  # it went while we were closing it, which is what we wanted
+        if self._made:
+            with suppress(pika.exceptions.AMQPError, OSError):  # then none is within our reach
+                fresh = pika.BlockingConnection(self._place.parameters())
+                for queue in sorted(self._made):
+                    with suppress(pika.exceptions.ChannelClosedByBroker):  # it is not there
+                        self._delete(fresh.channel(), [queue])
+                fresh.close()
 
 
 def _words(error: BaseException) -> str:
-    inner = getattr(error, "exceptions", None) or getattr(error, "args", ())
+    """Give the innermost words of what pika wraps."""
+    wrapped = getattr(error, "exception", None)
+    inner = (wrapped,) if wrapped else getattr(error, "exceptions", None) or error.args
     if inner and isinstance(inner[-1], BaseException):
         return _words(inner[-1])
     return str(error) or type(error).__name__

@@ -138,6 +138,8 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
 def _go_on(state: State, number: int, live: Live, actions: list[Action]) -> State:
     """Take the next stage once nothing is pending in this one."""
     match live.stage:
+        case Stage.TIMING if live.give_up:
+            return give_up_on(state, number, live.give_up, actions)
         case Stage.TIMING if len(live.clocks) == 1:
             return _assign(state, number, live, actions)
         case Stage.TIMING:

@@ -140,8 +140,6 @@ async def run_tier(
                 verdict = await _judge(lane, case, profile, limit)
                 patience.note(verdict)
                 tell(verdict)
-            if not patience.lost:
-                await lane.sweep()
 
     async with asyncio.TaskGroup() as group:
         for number in range(min(lanes, len(cases))):
@@ -259,6 +257,7 @@ async def run_restart(
 
     async def put(lane: Lane, case: TierCase) -> None:
         safe[case.name] = await _put(lane, case.parameters)
+        lane.forget(safe[case.name])
 
     async def look(lane: Lane, case: TierCase) -> None:
         size = BODY_SIZES[case.parameters.message_size]

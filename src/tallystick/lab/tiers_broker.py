@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tallystick.brokers.servers import SILENT, Talk, down, up
-from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.errors import Unavailable
 from tallystick.lab.raw import Address, Gone, Refusal, Wire, read_address
 
 __all__ = ["Broker", "ask_version", "at_url", "own_broker"]
@@ -24,7 +24,7 @@ class Broker:
     """Where it answers, and how to restart it (which only our own can be)."""
 
     address: Address
-    restart: Callable[[], Awaitable[Address]]
+    restart: Callable[[], Awaitable[Address]] | None = None
 
 
 @contextmanager
@@ -46,15 +46,7 @@ def own_broker(name: str, talk: Talk = SILENT) -> Iterator[Broker]:
 
 def at_url(url: str) -> Broker:
     """Use a broker that runs already; it is not ours to restart."""
-
-    async def restart() -> Address:
-        raise UsageError(
-            "a broker given by its URL is not ours to restart",
-            code="restart",
-            hint="leave --url away: then one is started for the tier",
-        )
-
-    return Broker(read_address(url), restart)
+    return Broker(read_address(url))
 
 
 async def ask_version(address: Address) -> str:

@@ -1,7 +1,7 @@
 """Ask the clocks of an instance's clients over the broker, before it and after it (Appendix E).
 
-    TIMING      CLOCK_SYNCH to one client after the other, back to back; the first answer is a
-                warm-up; what is left is averaged as Appendix E has it
+    TIMING      CLOCK_SYNCH to one client after the other, back to back, until its clock is known
+                well enough (`clocks.wants_more`); answers that contradict each other fail the case
 
 The offset of a client is its clock less the coordinator's. A receiver is told the shift that turns
 `arrival - SENT_NS` into a latency: the sender's offset less its own. The burst after the traffic
@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
-from tallystick.lab.clocks import ZERO, Estimate, Sample, average
+from tallystick.core.errors import Unavailable
+from tallystick.core.verdict import Outcome
+from tallystick.lab.clocks import ZERO, Estimate, Sample, intersect, wants_more
 from tallystick.lab.control import Control, Kind
+from tallystick.lab.instance import Finding
 from tallystick.lab.state import Action, Live, Say, Stage, State
 
 __all__ = ["error_of", "hear_clock", "shift_of", "start_timing"]
 
-SAMPLES: Final = 25
 Burst = Mapping[str, Estimate]
 
 
@@ -53,16 +54,21 @@ def _ask(state: State, number: int, live: Live, actions: list[Action]) -> None:
 def hear_clock(
     state: State, control: Control, stamp: int, actions: list[Action]
 ) -> tuple[State, int | None]:
-    """Take an answer in; give the number of the instance whose burst is over with it, if any."""
+    """Take an answer in; give the number of the instance whose timing is over with it, if any."""
     run, _, text = control.assignment.partition("/clock/")
     number = int(text) if run == state.plan.run and text.isdecimal() else -1
     live = state.live.get(number)
     if live is None or live.stage is not Stage.TIMING or control.client != _asked(live):
         return state, None
     sent, there, answered = (control.fields[name] for name in ("T1", "T2", "T3"))
-    live = replace(live, samples=(*live.samples, Sample(sent, there, answered, stamp)))
-    if len(live.samples) > SAMPLES:
-        live = _next_client(live, control.client)
+    samples = (*live.samples, Sample(sent, there, answered, stamp))
+    live = replace(live, samples=samples, until=state.at + state.plan.limits.answer)
+    try:
+        if not wants_more(samples):
+            live = _next_client(live, control.client)
+    except Unavailable as failure:
+        finding = Finding(Outcome.FAILED, f"{control.client}: {failure}")
+        live = replace(live, pending=frozenset(), give_up=finding)
     if live.pending:
         _ask(state, number, live, actions)
     return replace(state, live={**state.live, number: live}), None if live.pending else number
@@ -76,7 +82,7 @@ def _next_client(live: Live, client: str) -> Live:
         live,
         samples=(),
         pending=frozenset(at for at in live.pending if parts[at].client != client),
-        clocks=(*earlier, {**burst, client: average(live.samples[1:])}),
+        clocks=(*earlier, {**burst, client: intersect(live.samples)}),
     )
 
 

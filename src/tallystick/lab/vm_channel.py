@@ -24,6 +24,13 @@ Write = Callable[[Frame], None]
 WriteContent = Callable[[Frame, Message], None]
 
 
+class _DeclareOk(Queue.DeclareOk):
+    """Any name the client gave: pamqp refuses some that real brokers take."""
+
+    def validate(self) -> None:
+        """Take it as it is."""
+
+
 class VmChannel:
     """A channel; `source` is its connection."""
 
@@ -43,6 +50,7 @@ class VmChannel:
         self._open_publishes: list[tuple[Basic.Publish, Message]] = []
         self._open_acks: list[int] = []
         self._prefetch = 0
+        self._last = ""
         self._answers: Final[dict[type, Callable[[Any], Frame | None]]] = {
             Exchange.Declare: self._exchange_declare,
             Queue.Declare: self._queue_declare,
@@ -133,10 +141,12 @@ class VmChannel:
             exclusive=asked.exclusive,
             auto_delete=asked.auto_delete,
         )
-        return Queue.DeclareOk(queue.name, len(queue.messages), len(queue.consumers))
+        self._last = queue.name
+        return _DeclareOk(queue.name, len(queue.messages), len(queue.consumers))
 
     def _find(self, name: str) -> Held:
-        return self._broker.find(name, self.source)
+        """Give a queue; no name is the last one that the channel declared."""
+        return self._broker.find(name or self._last, self.source)
 
     def _bind(self, asked: Queue.Bind) -> Frame:
         self._broker.bind(self._find(asked.queue), asked.exchange, asked.routing_key)
@@ -153,7 +163,7 @@ class VmChannel:
         return Queue.PurgeOk(count)
 
     def _delete(self, asked: Queue.Delete) -> Frame:
-        if asked.queue not in self._broker.queues:
+        if (asked.queue or self._last) not in self._broker.queues:
             return Queue.DeleteOk(0)
         return Queue.DeleteOk(self._broker.delete(self._find(asked.queue)))
 

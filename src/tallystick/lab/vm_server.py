@@ -3,14 +3,14 @@
     with running_vm() as vm:
         connect(vm.url)
 
-It lives in a thread of this process and takes no time to start. Frames are cut and joined here;
-what they mean is in `vm_channel` and `vm_broker`.
+It lives in a thread of this process and takes no time to start. How frames are cut is in
+`vm_frames`, what methods mean in `vm_channel` and `vm_broker`; here is what a connection is. One
+that was refused hears its reason, and nothing it says after that counts but its goodbye.
 """
 
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,15 +23,16 @@ from pamqp.commands import Basic, Channel, Connection
 
 from tallystick.lab.vm_broker import Broker, Fault, Message
 from tallystick.lab.vm_channel import VmChannel
+from tallystick.lab.vm_frames import BEAT, BODY, HEADER, LEAST_FRAME, METHOD, cut, join, read_method
 
 __all__ = ["Vm", "VmServer", "running_vm"]
 
 _HOST: Final = "127.0.0.1"
 _PROTOCOL: Final = b"AMQP\x00\x00\x09\x01"
-_METHOD, _HEADER, _BODY, _BEAT = 1, 2, 3, 8
-_END: Final = b"\xce"
 _FRAME_MAX: Final = 131072
 _CHANNEL_MAX: Final = 2047
+_HEADER_LEAST: Final = 14
+_TEXT_MOST: Final = 255
 _ABOUT: Final[dict[str, Any]] = {
     "product": "Tallystick vm",
     "version": "1",
@@ -61,6 +62,7 @@ class _Link(asyncio.Protocol):
         self._links = links
         self._in = bytearray()
         self._greeted = False
+        self._refused = False
         self._frame_max = _FRAME_MAX
         self._channels: dict[int, VmChannel] = {}
         self._contents: dict[int, _Content] = {}
@@ -75,9 +77,7 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._links.discard(self)
-        for channel in self._channels.values():
-            channel.close()
-        self._channels.clear()
+        self._end_channels()
         self._broker.forget(self)
         self.gone.set_result(None)
 
@@ -91,53 +91,65 @@ class _Link(asyncio.Protocol):
             del self._in[: len(_PROTOCOL)]
             self._greeted = True
             self._write(0, Connection.Start(server_properties=_ABOUT))
-        at = 0
-        while len(self._in) - at >= 8:
-            kind, number, size = struct.unpack_from(">BHI", self._in, at)
-            if len(self._in) - at < size + 8:
-                break
-            payload = bytes(self._in[at + 7 : at + 7 + size])
-            at += size + 8
-            self._take(kind, number, payload)
-        del self._in[:at]
+        elif not self._greeted:
+            return
+        try:
+            while whole := cut(self._in, self._frame_max):
+                self._take(*whole)
+        except Fault as fault:
+            self._in.clear()
+            self._refuse(0, fault)
 
     def _take(self, kind: int, number: int, payload: bytes) -> None:
         try:
-            if kind == _METHOD:
-                self._method(number, self._read(number, payload))
-            elif kind == _BEAT:
-                self._send(_frame(_BEAT, 0, b""))
-            elif number in self._contents:
+            if kind == METHOD:
+                self._method(number, read_method(payload))
+            elif kind == BEAT:
+                self._send(join(BEAT, 0, b""))
+            elif number not in self._closing and not self._refused:
                 self._content(kind, number, payload)
         except Fault as fault:
             self._refuse(number, fault)
 
-    def _read(self, number: int, payload: bytes) -> Frame:
-        whole = struct.pack(">BHI", _METHOD, number, len(payload)) + payload + _END
-        _, _, value = frames.unmarshal(whole)
-        assert isinstance(value, Frame)
-        return value
-
     def _refuse(self, number: int, fault: Fault) -> None:
-        if fault.level == "connection":
-            self._write(0, Connection.Close(fault.code, fault.text, 0, 0))
+        if self._refused:
             return
-        self._channels.pop(number).close()
-        self._contents.pop(number, None)
+        text = fault.text.encode()[:_TEXT_MOST].decode(errors="ignore")
+        if fault.level == "connection":
+            self._refused = True
+            self._end_channels()
+            self._write(0, Connection.Close(fault.code, text, 0, 0))
+            return
+        self._end_channel(number)
         self._closing.add(number)
-        self._write(number, Channel.Close(fault.code, fault.text, 0, 0))
+        self._write(number, Channel.Close(fault.code, text, 0, 0))
+
+    def _end_channel(self, number: int) -> None:
+        self._contents.pop(number, None)
+        channel = self._channels.pop(number, None)
+        if channel:
+            channel.close()
+
+    def _end_channels(self) -> None:
+        for number in list(self._channels):
+            self._end_channel(number)
 
     def _method(self, number: int, asked: Frame) -> None:
+        if self._refused and not isinstance(asked, Connection.Close | Connection.CloseOk):
+            return
         if number == 0:
             self._connection_method(asked)
+        elif number in self._contents:
+            raise Fault("connection", 505, "UNEXPECTED_FRAME - a method before the content's end")
         elif isinstance(asked, Channel.Open):
+            if number in self._channels:
+                raise Fault("connection", 504, f"CHANNEL_ERROR - channel {number} is open")
             self._channels[number] = self._open(number)
             self._write(number, Channel.OpenOk())
         elif isinstance(asked, Channel.CloseOk):
             self._closing.discard(number)
         elif isinstance(asked, Channel.Close):
-            if number in self._channels:
-                self._channels.pop(number).close()
+            self._end_channel(number)
             self._write(number, Channel.CloseOk())
         elif number in self._channels:
             if isinstance(asked, Basic.Publish):
@@ -159,7 +171,10 @@ class _Link(asyncio.Protocol):
         if isinstance(asked, Connection.StartOk):
             self._write(0, Connection.Tune(_CHANNEL_MAX, _FRAME_MAX, 0))
         elif isinstance(asked, Connection.TuneOk):
-            self._frame_max = asked.frame_max or _FRAME_MAX
+            wanted = asked.frame_max or _FRAME_MAX
+            if wanted < LEAST_FRAME:
+                raise Fault("connection", 530, f"NOT_ALLOWED - frame_max is below {LEAST_FRAME}")
+            self._frame_max = min(wanted, _FRAME_MAX)
         elif isinstance(asked, Connection.Open):
             self._write(0, Connection.OpenOk())
         elif isinstance(asked, Connection.Close):
@@ -167,14 +182,22 @@ class _Link(asyncio.Protocol):
             self.hang_up()
         elif isinstance(asked, Connection.CloseOk):
             self.hang_up()
+        else:
+            raise Fault("connection", 503, f"COMMAND_INVALID - {asked.name} on channel 0")
 
     def _content(self, kind: int, number: int, payload: bytes) -> None:
-        content = self._contents[number]
-        if kind == _HEADER:
-            content.header = payload
-            (content.size,) = struct.unpack_from(">Q", payload, 4)
-        elif kind == _BODY:
+        content = self._contents.get(number)
+        if content is None or (kind == HEADER) is bool(content.header):
+            raise Fault("connection", 505, "UNEXPECTED_FRAME - content that nothing announced")
+        if kind == BODY:
             content.body += payload
+        elif len(payload) < _HEADER_LEAST:
+            raise Fault("connection", 502, "SYNTAX_ERROR - a content header is cut short")
+        else:
+            content.header = payload
+            content.size = int.from_bytes(payload[4:12], "big")
+        if len(content.body) > content.size:
+            raise Fault("connection", 501, "FRAME_ERROR - more content than was announced")
         if content.whole:
             del self._contents[number]
             asked = content.asked
@@ -192,8 +215,8 @@ class _Link(asyncio.Protocol):
         parts = [body[at : at + room] for at in range(0, len(body), room)]
         self._send(
             frames.marshal(method, number)
-            + _frame(_HEADER, number, message.header)
-            + b"".join(_frame(_BODY, number, part) for part in parts)
+            + join(HEADER, number, message.header)
+            + b"".join(join(BODY, number, part) for part in parts)
         )
 
     def _send(self, data: bytes) -> None:
@@ -209,10 +232,6 @@ class _Link(asyncio.Protocol):
         """Close the socket as a crash would."""
         if self.transport:
             self.transport.abort()
-
-
-def _frame(kind: int, number: int, payload: bytes) -> bytes:
-    return struct.pack(">BHI", kind, number, len(payload)) + payload + _END
 
 
 class VmServer:

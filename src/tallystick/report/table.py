@@ -49,6 +49,8 @@ _LAB: Final[Mapping[str, tuple[str, ...]]] = {
 
 _CLIENT_TIERS: Final = ("pairwise", "3way", "4way", "full")
 """The tiers of `tally lab run --tier`."""
+_ALIKE: Final = 10
+_BROKERS: Final = ("vm", "rabbitmq", "qpid")
 _PERF: Final = ("Throughput", "Latency")
 """The tests of `tally lab perf`; the next part of the name has its options."""
 
@@ -103,7 +105,7 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
     """Give the one command that repeats a case, with the options it was found with.
 
     The cases of a tier begin with its kind, those of the clients with their subject, the broker,
-    and end with the two clients.
+    and end with the two clients. A broker that the lab cannot start was attached to.
     """
     head, kind, broker, *_ = (*name.split("/"), "", "")
     if head in _LAB:
@@ -114,8 +116,10 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
         if rest.startswith("Circuit/"):
             words = [word for word in rest.removeprefix("Circuit/").split(",") if "=" in word]
             return shlex.join(["tally", "lab", "circuit", "--broker", head, *words])
-        clients = ["--clients", ",".join(dict.fromkeys(rest.split("/")[-2:]))]
-        verb = ["run"]
+        names = ",".join(dict.fromkeys(rest.split("/")[-2:]))
+        ours = head in _BROKERS
+        clients = ["--clients", names] if ours else ["-b", "HOST", "-p", "PORT", "--names", names]
+        verb = ["run" if ours else "attach"]
         if kind in _CLIENT_TIERS:
             verb = ["run", "--tier", kind]
         if kind in _PERF:
@@ -125,14 +129,19 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
 
 
 def show_journal(journal: Journal, options: Sequence[str] = ()) -> str:
-    """Give the table of one run, and everything that did not pass."""
+    """Give the table of one run, and what did not pass; of errors for one reason the first ten."""
     head = journal.head
     about = f"{head.versions.get('subject.name', '')} {head.versions.get('subject.version', '')}"
     lines = [f"{head.subject} ({about.strip() or 'not started'}), suite {head.suite}", ""]
     lines += align(_section_rows(journal))
-    trouble = [record for record in journal.records if _needs_a_line(record)]
-    for record in trouble:
-        lines += ["", *_show_record(record, head.subject, options)]
+    errors: Counter[str] = Counter()
+    for record in filter(_needs_a_line, journal.records):
+        errors[record.verdict.reason] += record.counts_as == Outcome.ERRORED
+        if record.counts_as != Outcome.ERRORED or errors[record.verdict.reason] <= _ALIKE:
+            lines += ["", *_show_record(record, head.subject, options)]
+    for reason, number in errors.items():
+        if number > _ALIKE:
+            lines += ["", f"errored  {number - _ALIKE} more: {reason}"]
     lines += _show_reasons(journal, Outcome.UNSUPPORTED)
     if journal.foot:
         lines += [f"note: {note}" for note in journal.foot.notes]

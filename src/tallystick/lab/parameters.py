@@ -1,0 +1,93 @@
+"""Parameters as words on a command line: their names, and what each may be (Appendix C).
+
+A name that nobody knows and a value that makes no sense are refused before anything is started:
+with a parameter misspelt, a circuit would be run and a rate measured that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from tallystick.core.errors import UsageError
+from tallystick.lab.combinations import ACK_MODES
+
+__all__ = ["LOAD", "SHAPE", "TRAFFIC", "read_parameters"]
+
+Rule = tuple[str, Callable[[Any], bool]]
+
+
+def _one_of(*values: str) -> Rule:
+    return f"one of {', '.join(values)}", lambda value: value in values
+
+
+_FLAG: Final[Rule] = ("true or false", lambda value: type(value) is bool)
+_ABOVE: Final[Rule] = ("a whole number above 0", lambda value: type(value) is int and value > 0)
+_COUNT: Final[Rule] = ("a whole number from 0 on", lambda value: type(value) is int and value >= 0)
+
+SHAPE: Final[Mapping[str, Rule]] = {
+    "num_circuits": _ABOVE,
+    "num_publishers": _ABOVE,
+    "num_consumers": _ABOVE,
+    "num_destinations": _ABOVE,
+    "max_publishing_node": _ABOVE,
+    "single_role": _FLAG,
+    "batches": _ABOVE,
+    "duration": _COUNT,
+}
+"""How a test of circuits is laid out."""
+
+LOAD: Final[Mapping[str, Rule]] = {
+    "persistent": _FLAG,
+    "durable": _FLAG,
+    "mandatory": _FLAG,
+    "immediate": _FLAG,
+    "transactional": _FLAG,
+    "tx_batch_size": _ABOVE,
+    "inbound_rate": _COUNT,
+    "ack_mode": _one_of(*ACK_MODES),
+    "no_local": _FLAG,
+    "exclusive": _FLAG,
+    "prefetch_count": _COUNT,
+    "header_fields": ("an object of tagged values", lambda value: isinstance(value, dict)),
+}
+"""How messages are sent and taken."""
+
+TRAFFIC: Final[Mapping[str, Rule]] = {
+    **LOAD,
+    "pattern": _one_of("p2p", "pubsub"),
+    "num_messages": _ABOVE,
+    "message_bytes": _COUNT,
+    "outgoing_rate": _COUNT,
+    "consumer_out_active": _FLAG,
+    "check": _one_of("hash", "count"),
+    "seed": _COUNT,
+}
+"""That, and which messages."""
+
+
+def read_parameters(given: Mapping[str, str], rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """Read words by their rules: a value is one of JSON, or else text."""
+    return {name: _read(name, text, rules) for name, text in given.items()}
+
+
+def _read(name: str, text: str, rules: Mapping[str, Rule]) -> Any:
+    if name not in rules:
+        raise UsageError(f"{name!r} is no parameter here", code="parameter", hint=_known(rules))
+    due, holds = rules[name]
+    value = _value(text)
+    if not holds(value):
+        raise UsageError(f"{name}={text} is not {due}", code="parameter")
+    return value
+
+
+def _known(names: Collection[str]) -> str:
+    return f"one of {', '.join(sorted(names))}"
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
