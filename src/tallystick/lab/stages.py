@@ -19,6 +19,8 @@ from typing import Final
 from tallystick.core.verdict import Outcome, Verdict
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.instance import Evidence, Finding, Instance
+from tallystick.lab.parameters import complete
+from tallystick.lab.reports import join_reports, tally_report
 from tallystick.lab.state import Action, Drain, Judged, Live, Note, Say, Stage, State
 from tallystick.lab.timing import hear_clock, shift_of, start_timing
 
@@ -82,7 +84,10 @@ def _assign(state: State, number: int, live: Live, actions: list[Action]) -> Sta
     parts = live.instance.parts
     for at, part in enumerate(parts):
         fields = {"TEST_NAME": live.instance.test, "ROLE": part.role.value, **part.fields}
-        body = {**part.body, **_shift(live, part.client)}
+        body = {
+            **complete(part.body, state.members[part.client].about),
+            **_shift(live, part.client),
+        }
         control = Control(Kind.ASSIGN_ROLE, fields, body, _assignment(state, number, at))
         actions.append(Say(control, part.client))
     until = state.at + state.plan.limits.answer
@@ -108,10 +113,11 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
     live = state.live.get(number)
     if live is None or part not in live.pending:
         return state
-    if live.instance.parts[part].client != control.client:
+    parts = live.instance.parts
+    if parts[part].client != control.client:
         return state
     match live.stage, control.kind:
-        case Stage.ASSIGNING, Kind.ACCEPT_ROLE if live.instance.parts[part].role is Role.SENDER:
+        case Stage.ASSIGNING, Kind.ACCEPT_ROLE if parts[part].role is Role.SENDER:
             fresh = str(control.fields.get("CORRELATION_ID", ""))
             if not fresh or fresh in state.correlations:
                 why = f"{control.client} used the correlation id {fresh!r} before"
@@ -122,12 +128,15 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
         case Stage.ASSIGNING, Kind.DECLINE:
             why = f"{control.client} declined: {control.fields['REASON']}"
             return give_up_on(state, number, Finding(state.plan.opt_out, why), actions)
-        case Stage.ASSIGNING, Kind.REPORT:
-            reports = {**live.reports, part: control}
-            live = replace(live, reports=reports, over=live.over | {part})
-        case ((Stage.SENDING | Stage.COLLECTING), Kind.REPORT):
-            over = live.over | {part} if live.final else live.over
-            live = replace(live, reports={**live.reports, part: control}, over=over)
+        case ((Stage.ASSIGNING | Stage.SENDING | Stage.COLLECTING), Kind.REPORT):
+            ends = live.stage is Stage.ASSIGNING or live.final
+            try:
+                told = join_reports(parts[part].role, live.reports.get(part), control)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                why = f"a report broke the protocol: {error!r}"
+                return give_up_on(state, number, Finding(Outcome.ERRORED, why), actions)
+            over = live.over | {part} if ends else live.over
+            live = replace(live, reports={**live.reports, part: told}, over=over)
         case _:
             return state
     live = replace(live, pending=live.pending - {part})
@@ -244,12 +253,24 @@ def drained(state: State, number: int, left: int, actions: list[Action]) -> Stat
     live = state.live.get(number)
     if live is None or live.stage is not Stage.DRAINING:
         return state
+    live = replace(live, reports=_tally(live))
+    state = _keep(state, number, live)
     finding = live.give_up or live.instance.judge(
         live.instance, Evidence(live.reports, left, live.batch + 1, live.clocks)
     )
     if finding.note:
         actions.append(Note(f"{live.instance.name}: {finding.note}"))
     return finish(state, number, finding, actions)
+
+
+def _tally(live: Live) -> dict[int, Control]:
+    parts = live.instance.parts
+    return {
+        at: tally_report(
+            parts[at], told, int(_shift(live, parts[at].client).get("clock_shift_ns", 0))
+        )
+        for at, told in live.reports.items()
+    }
 
 
 def finish(state: State, number: int, finding: Finding, actions: list[Action]) -> State:
