@@ -12,14 +12,11 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
-
-const blockSize = 65521
 
 type destination struct{ Exchange, Key, Queue string }
 
@@ -74,33 +71,10 @@ func readParameters(given map[string]json.RawMessage, body []byte) (*parameters,
 	return p, json.Unmarshal(body, p)
 }
 
-var (
-	blocksLock sync.Mutex
-	blocks     = map[uint32][]byte{}
-)
-
-// body gives n bytes of message i: the seed's block, repeated, from offset i * 257.
+// body gives n bytes of message i: the first 31 bytes of a hash, over and over.
 func body(seed uint32, i, n int) []byte {
-	blocksLock.Lock()
-	block, known := blocks[seed]
-	if !known {
-		if len(blocks) > 8 {
-			clear(blocks)
-		}
-		block = make([]byte, blockSize)
-		state := uint64(seed) & 0x7fffffff
-		for at := range block {
-			state = (state*1103515245 + 12345) & 0x7fffffff
-			block[at] = byte(state >> 16)
-		}
-		blocks[seed] = block
-	}
-	blocksLock.Unlock()
-	out := make([]byte, 0, n)
-	for at := (i * 257) % blockSize; len(out) < n; at = 0 {
-		out = append(out, block[at:min(blockSize, at+n-len(out))]...)
-	}
-	return out
+	pattern := sha256.Sum256(fmt.Appendf(nil, "%d.%d", seed, i))
+	return bytes.Repeat(pattern[:31], n/31+1)[:n]
 }
 
 // firstDifference gives the offset where two bodies part, or -1.

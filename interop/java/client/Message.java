@@ -19,14 +19,11 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 
 /** A message to send, and what both roles share: bodies, runs, digests, the clock, tagged values. */
 record Message(AMQP.BasicProperties properties, byte[] body) {
   static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
   static final String TAGS = "tbsIlfdDSATFVx";
-  private static final int BLOCK = 65521;
-  private static final Map<Integer, byte[]> BLOCKS = new ConcurrentHashMap<>();
 
   /** Unix time in nanoseconds. */
   static long now() {
@@ -34,27 +31,11 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     return instant.getEpochSecond() * 1_000_000_000L + instant.getNano();
   }
 
-  private static byte[] block(int seed) {
-    byte[] block = new byte[BLOCK];
-    long state = seed & 0x7fffffffL;
-    for (int at = 0; at < BLOCK; at++) {
-      state = (state * 1103515245L + 12345) & 0x7fffffffL;
-      block[at] = (byte) (state >> 16);
-    }
-    return block;
-  }
-
-  /** Give n bytes of message i: the seed's block, repeated, from offset i * 257. */
+  /** Give n bytes of message i: the first 31 bytes of a hash, over and over. */
   static byte[] body(int seed, int i, int n) {
-    if (BLOCKS.size() > 8) BLOCKS.clear();
-    byte[] block = BLOCKS.computeIfAbsent(seed, Message::block);
+    byte[] pattern = sha().digest((seed + "." + i).getBytes(StandardCharsets.UTF_8));
     byte[] out = new byte[n];
-    int at = (int) (i * 257L % BLOCK);
-    for (int filled = 0; filled < n; at = 0) {
-      int part = Math.min(BLOCK - at, n - filled);
-      System.arraycopy(block, at, out, filled, part);
-      filled += part;
-    }
+    for (int at = 0; at < n; at++) out[at] = pattern[at % 31];
     return out;
   }
 

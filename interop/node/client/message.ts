@@ -5,8 +5,6 @@ import { createHash, type Hash } from "node:crypto";
 export type Json = Record<string, any>;
 export type Tagged = Record<string, [string, ...any[]]>;
 
-const BLOCK = 65521;
-const blocks = new Map<number, Buffer>();
 const origin = BigInt(Math.round(performance.timeOrigin * 1000)) * 1000n;
 
 /** Unix time in nanoseconds. */
@@ -14,26 +12,9 @@ export const now = (): bigint => origin + BigInt(Math.round(performance.now() * 
 
 export const sha256 = (body: Buffer): string => createHash("sha256").update(body).digest("hex");
 
-function blockOf(seed: number): Buffer {
-  let block = blocks.get(seed);
-  if (block) return block;
-  if (blocks.size > 8) blocks.clear();
-  block = Buffer.alloc(BLOCK);
-  let state = BigInt(seed) & 0x7fffffffn;
-  for (let at = 0; at < BLOCK; at++) {
-    state = (state * 1103515245n + 12345n) & 0x7fffffffn;
-    block[at] = Number((state >> 16n) & 0xffn);
-  }
-  blocks.set(seed, block);
-  return block;
-}
-
-/** n bytes of message i: the seed's block, repeated, from offset i * 257. */
-export function bodyOf(seed: number, i: number, n: number): Buffer {
-  const block = blockOf(seed), out = Buffer.allocUnsafe(n);
-  for (let at = (i * 257) % BLOCK, filled = 0; filled < n; at = 0) filled += block.copy(out, filled, at);
-  return out;
-}
+/** n bytes of message i: the first 31 bytes of a hash, over and over. */
+export const bodyOf = (seed: number, i: number, n: number): Buffer =>
+  Buffer.alloc(n, createHash("sha256").update(`${seed}.${i}`).digest().subarray(0, 31));
 
 /** The offset where two bodies part, or -1. */
 export function firstDifference(one: Buffer, other: Buffer): number {

@@ -71,7 +71,7 @@ def join_reports(role: Role, before: Control | None, said: Control) -> Control:
     if "messages" not in body:
         return said
     read = _read_sent if role is Role.SENDER else _read_received
-    older = before.body if before else {"batches": (), "returned": [], "left": 0, **body}
+    older = before.body if before else {**body, "batches": (), "returned": [], "left": 0}
     joined = {
         "batches": (*older["batches"], tuple(read(one) for one in body["messages"])),
         "returned": [*older["returned"], *map(_read_returned, body["returned"])],
