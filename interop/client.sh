@@ -15,9 +15,9 @@ set -- host=127.0.0.1 port=5672 vhost=/ username=guest password=guest "client_na
 # Turn "OPTIONS -- PROGRAM" into "PROGRAM name=value ...", each value as it is.
 while test "$1" != --; do
   case $1 in
-    -b) set -- "$@" "host=$2" -b "$2"; shift ;;
-    -p) set -- "$@" "port=$2" -p "$2"; shift ;;
-    -v) set -- "$@" "vhost=$2" -v "$2"; shift ;;
+    -b) set -- "$@" "host=$2"; shift ;;
+    -p) set -- "$@" "port=$2"; shift ;;
+    -v) set -- "$@" "vhost=$2"; shift ;;
     start_timeout=*) limit=${1#start_timeout=} ;;
     client_name=*) name=${1#client_name=}; set -- "$@" "$1" ;;
     [!-=]*=*) set -- "$@" "$1" ;;

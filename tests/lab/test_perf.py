@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -58,17 +57,17 @@ class Skewed(Honest):
         return true + self.offset + round(true * self.rate)
 
     def report(self, asked: Control) -> Control:
-        told, role = super().report(asked), self.roles[asked.assignment]
-        body = {**told.body, "started_ns": "1", "ended_ns": "2"}
-        if role.fields["ROLE"] == "RECEIVER":
-            shift = int(role.body["clock_shift_ns"])
-            found = Counter(one + shift for one in self.world.raw())
-            stream = {"consumer": 0, "sender": "a", "publisher": 0, "digest": "", "altered": [],
-                      "correlation_id": self.world.correlation, "redelivered": "",
-                      "received": f"0-{MESSAGES - 1}"}  # fmt: skip
-            body |= {"streams": [stream], "first_ns": "1", "last_ns": "2",
-                     "latency": {str(value): count for value, count in found.items()}}  # fmt: skip
-        return Control(told.kind, told.fields, body, told.assignment)
+        if self.roles[asked.assignment].fields["ROLE"] == "SENDER":
+            return super().report(asked)
+        messages = [
+            {"consumer": 0, "redelivered": False, "put_back": False, "arrived_ns": str(late),
+             "length": 1, "sha256": "", "differs": -1,
+             "properties": {"correlation_id": self.world.correlation},
+             "headers": {"CLIENT_NAME": ["S", "a"], "PUBLISHER": ["I", "0"],
+                         "SEQUENCE": ["I", str(number)], "SENT_NS": ["l", "0"]}}
+            for number, late in enumerate(self.world.raw())
+        ]  # fmt: skip
+        return self.tell(asked, len(messages), messages)
 
 
 class World:

@@ -3,11 +3,11 @@
     Throughput  so many messages as fast as the sender can; the rate at which each end works
     Latency     messages at a rate that the pair keeps up with; how long each is on its way
 
-A receiver counts latencies in the buckets of an HDR histogram of 3 digits, so that nothing is lost
-when the coordinator puts them into one. They are corrected for the offset of the two clocks, which
-are asked over the broker before and after (`lab/timing.py`), and each is right within the error
-that follows from it. Below zero inside the error it counts as zero; outside it the clocks are not
-synchronised and the case fails: nothing is clamped (`clocks.Latency`).
+A receiver tells when each message came; the latencies go into an HDR histogram of 3 digits. They
+are corrected for the offset of the two clocks, which are asked over the broker before and after
+(`lab/timing.py`), and each is right within the error that follows from it. Below zero inside the
+error it counts as zero; outside it the clocks are not synchronised and the case fails: nothing is
+clamped (`clocks.Latency`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def perf_groups(settings: Settings, load: Load) -> tuple[Group, ...]:
 
 
 def _group(settings: Settings, path: str, load: Load, messages: int, rate: int) -> Group:
-    both = {"message_bytes": load.size, "check": "count", "stamp": True, **load.given}
+    both = {"message_bytes": load.size, "check": "count", **load.given}
     sending = {**both, "num_messages": messages, "outgoing_rate": rate}
     return trial_group(
         settings,
@@ -79,8 +79,7 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
     error = error_of(evidence.clocks, sender, receiver)
     sent, received = (evidence.reports[number].body for number in (0, 1))
     try:
-        buckets = {int(value): int(count) for value, count in received["latency"].items()}
-        histogram, zeros = merge([buckets], error)
+        histogram, zeros = merge([received["latency"]], error)
         measured = {
             "messages": instance.messages,
             "octets": instance.parts[0].body["message_bytes"],
@@ -95,7 +94,9 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
     except (KeyError, TypeError, ValueError, AttributeError) as broken:
         return Finding(Outcome.ERRORED, f"a report broke the protocol: {broken!r}")
     except Rejected as failure:
-        difference = Difference("/1/receiver/latency", f">= -{round(error)}", min(buckets))
+        difference = Difference(
+            "/1/receiver/latency", f">= -{round(error)}", min(received["latency"])
+        )
         return Finding(Outcome.FAILED, str(failure), (difference,))
     if histogram.get_total_count() != instance.messages:
         told = Difference("/1/receiver/latency", instance.messages, histogram.get_total_count())
@@ -104,11 +105,11 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
 
 
 def merge(found: Sequence[Mapping[int, int]], error: float) -> tuple[HdrHistogram, int]:
-    """Put buckets into one histogram; give it, and how many are zero within the error."""
+    """Put counted latencies into one histogram; give it, and how many are zero within the error."""
     from hdrh.histogram import HdrHistogram  # noqa: PLC0415 (perf circuits only)
 
     histogram, zeros = HdrHistogram(1, _LONGEST, _DIGITS), 0
-    for value, count in (item for buckets in found for item in buckets.items()):
+    for value, count in (item for counted in found for item in counted.items()):
         state = Latency(value, error).state
         if state is State.NOT_SYNCHRONISED:
             raise Rejected(f"{state}: a message came {-value} ns before it was sent, and the "

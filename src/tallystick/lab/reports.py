@@ -68,8 +68,6 @@ def _read_returned(told: Mapping[str, Any]) -> list[int]:
 def join_reports(role: Role, before: Control | None, said: Control) -> Control:
     """Add a report to those of the same role before it."""
     body = said.body
-    if "messages" not in body:
-        return said
     read = _read_sent if role is Role.SENDER else _read_received
     older = before.body if before else {**body, "batches": (), "returned": [], "left": 0}
     joined = {
@@ -86,8 +84,6 @@ def join_reports(role: Role, before: Control | None, said: Control) -> Control:
 
 def tally_report(part: Part, told: Control, shift: int) -> Control:
     """Give the joined reports of a role as a judge reads them; `shift` corrects latencies."""
-    if "batches" not in told.body:
-        return told
     listed = [one for batch in told.body["batches"] for one in batch]
     add_up = _add_up_sent if part.role is Role.SENDER else _add_up_received
     return replace(told, body={**told.body, **add_up(part, listed, shift)})

@@ -84,23 +84,12 @@ def _assign(state: State, number: int, live: Live, actions: list[Action]) -> Sta
     parts = live.instance.parts
     for at, part in enumerate(parts):
         fields = {"TEST_NAME": live.instance.test, "ROLE": part.role.value, **part.fields}
-        body = {
-            **complete(part.body, state.members[part.client].about),
-            **_shift(live, part.client),
-        }
+        body = complete(part.body, state.members[part.client].about)
         control = Control(Kind.ASSIGN_ROLE, fields, body, _assignment(state, number, at))
         actions.append(Say(control, part.client))
     until = state.at + state.plan.limits.answer
     live = replace(live, stage=Stage.ASSIGNING, pending=frozenset(range(len(parts))), until=until)
     return _keep(state, number, live)
-
-
-def _shift(live: Live, receiver: str) -> dict[str, str]:
-    """Tell a receiver of a timed instance its clock shift; all its senders are one client."""
-    if not live.clocks:
-        return {}
-    sender = next(part.client for part in live.instance.parts if part.role is Role.SENDER)
-    return {"clock_shift_ns": str(shift_of(live.clocks[0], sender, receiver))}
 
 
 def talk(state: State, control: Control, actions: list[Action]) -> State:
@@ -264,11 +253,11 @@ def drained(state: State, number: int, left: int, actions: list[Action]) -> Stat
 
 
 def _tally(live: Live) -> dict[int, Control]:
-    parts = live.instance.parts
+    """Add up the reports; the clocks of a timed instance correct the latencies of its sender."""
+    parts, burst = live.instance.parts, live.clocks[0] if live.clocks else {}
+    sender = next((part.client for part in parts if part.role is Role.SENDER), "")
     return {
-        at: tally_report(
-            parts[at], told, int(_shift(live, parts[at].client).get("clock_shift_ns", 0))
-        )
+        at: tally_report(parts[at], told, shift_of(burst, sender, parts[at].client))
         for at, told in live.reports.items()
     }
 
