@@ -8,37 +8,33 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// parameters are all that ASSIGN_ROLE tells; every one is there.
+// parameters are what ASSIGN_ROLE tells; every one is there.
 type parameters struct {
-	Destinations  []struct{ Exchange, Key, Queue string }
-	NumPublishers int `json:"num_publishers"`
-	MessageBytes  int `json:"message_bytes"`
-	Seed          int
-	Consumers     []struct{ Index, Destination int }
-	Persistent    bool
-	Mandatory     bool
-	Immediate     bool
-	Transactional bool
-	TxBatchSize   int     `json:"tx_batch_size"`
-	OutgoingRate  float64 `json:"outgoing_rate"`
-	InboundRate   float64 `json:"inbound_rate"`
-	NoAck         bool    `json:"no_ack"`
-	AckEvery      int     `json:"ack_every"`
-	AckFirst      bool    `json:"ack_first"`
-	AckTx         bool    `json:"ack_tx"`
-	NoLocal       bool    `json:"no_local"`
-	Exclusive     bool
-	PrefetchCount int            `json:"prefetch_count"`
-	HeaderFields  map[string]any `json:"header_fields"`
-	Check         string
-	Envelopes     [][]byte
-	Echo          bool
-	RequeueFirst  int `json:"requeue_first"`
+	Destinations                                                     []struct{ Exchange, Key, Queue string }
+	Consumers                                                        []struct{ Index, Destination int }
+	Persistent, Mandatory, Immediate, Transactional, Exclusive, Echo bool
+	Seed                                                             int
+	Check                                                            string
+	Envelopes                                                        [][]byte
+	HeaderFields                                                     map[string]any `json:"header_fields"`
+	NumPublishers                                                    int            `json:"num_publishers"`
+	MessageBytes                                                     int            `json:"message_bytes"`
+	TxBatchSize                                                      int            `json:"tx_batch_size"`
+	OutgoingRate                                                     float64        `json:"outgoing_rate"`
+	InboundRate                                                      float64        `json:"inbound_rate"`
+	PrefetchCount                                                    int            `json:"prefetch_count"`
+	NoLocal                                                          bool           `json:"no_local"`
+	NoAck                                                            bool           `json:"no_ack"`
+	AckEvery                                                         int            `json:"ack_every"`
+	AckFirst                                                         bool           `json:"ack_first"`
+	AckTx                                                            bool           `json:"ack_tx"`
+	RequeueFirst                                                     int32          `json:"requeue_first"`
 }
 
 type object = map[string]any
@@ -46,28 +42,29 @@ type object = map[string]any
 // A role keeps what happened since its last report; the lock is for all below it.
 type role struct {
 	parameters
-	client         *client
-	correlation    string
-	connections    []*amqp.Connection
-	closes         []chan *amqp.Error
-	channels       []*amqp.Channel
-	returns        []chan amqp.Return
-	consumers      []*consumer
-	lock           sync.Mutex
-	changed        *sync.Cond
-	messages       []object
-	returned       []object
-	count          int32
-	putBack, left  int
-	started, ended int64
-	closed         object
-	fault          string
+	client             *client
+	correlation        string
+	connections        []*amqp.Connection
+	closes             []chan *amqp.Error
+	channels           []*amqp.Channel
+	returns            []chan amqp.Return
+	consumers          []*consumer
+	putBack            atomic.Int32
+	changed            chan struct{} // has one when something happened since somebody looked
+	lock               sync.Mutex
+	messages, returned []object
+	count              int32
+	left               int
+	started, ended     int64
+	closed             object
+	fault              string
 }
 
 func newRole(c *client, correlation string) *role {
-	r := &role{client: c, correlation: correlation, messages: []object{}, returned: []object{}}
-	r.changed = sync.NewCond(&r.lock)
-	return r
+	return &role{
+		client: c, correlation: correlation, changed: make(chan struct{}, 1),
+		messages: []object{}, returned: []object{},
+	}
 }
 
 // attempt does something and keeps what went wrong.
@@ -82,9 +79,9 @@ func (r *role) attempt(work func()) {
 
 // fail tells a close by the broker, which comes to all channels of a connection, from the rest.
 func (r *role) fail(err error) {
+	defer r.tell(nil)
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	defer r.changed.Broadcast()
 	var fault *amqp.Error
 	errors.As(err, &fault)
 	level := "channel"
@@ -106,7 +103,27 @@ func (r *role) fail(err error) {
 	}
 }
 
-func (r *role) failed() bool { return r.closed != nil || r.fault != "" }
+func (r *role) failed() bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.closed != nil || r.fault != ""
+}
+
+// tell lists a message, if there is one, counts it unless it was put back, and wakes who waits.
+func (r *role) tell(message object) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if message != nil {
+		r.messages = append(r.messages, message)
+	}
+	if message != nil && message["put_back"] != true {
+		r.count++
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
 
 func (r *role) report() object {
 	r.lock.Lock()
@@ -138,23 +155,19 @@ func (r *role) openSender() {
 		channel := r.openChannel()
 		returns := channel.NotifyReturn(make(chan amqp.Return))
 		r.channels, r.returns = append(r.channels, channel), append(r.returns, returns)
-		go r.collect(returns)
+		go func() {
+			for message := range returns {
+				if message.ReplyCode != 0 { // one without says only that all before it are in
+					r.lock.Lock()
+					r.returned = append(r.returned, object{"code": message.ReplyCode, "headers": tagTable(message.Headers)})
+					r.lock.Unlock()
+				}
+			}
+		}()
 		if r.Transactional {
 			check(channel.Tx())
 		} else {
 			check(channel.Confirm(false))
-		}
-	}
-}
-
-// collect takes in returned messages; one without a code says only that all before it are in.
-func (r *role) collect(returns <-chan amqp.Return) {
-	for message := range returns {
-		if message.ReplyCode != 0 {
-			r.lock.Lock()
-			told := object{"code": message.ReplyCode, "headers": tagTable(message.Headers)}
-			r.returned = append(r.returned, told)
-			r.lock.Unlock()
 		}
 	}
 }
@@ -187,11 +200,7 @@ func (r *role) publish(publisher, first, count int) {
 		to := r.Destinations[(publisher+sequence)%len(r.Destinations)]
 		confirms = append(confirms, must(channel.PublishWithDeferredConfirm(
 			to.Exchange, to.Key, r.Mandatory, r.Immediate, message)))
-		r.lock.Lock()
-		told := object{"publisher": publisher, "sequence": sequence, "sha256": r.hash(message.Body)}
-		r.messages = append(r.messages, told)
-		r.count++
-		r.lock.Unlock()
+		r.tell(object{"publisher": publisher, "sequence": sequence, "sha256": r.hash(message.Body)})
 		if r.Transactional && (done+1)%r.TxBatchSize == 0 {
 			check(channel.TxCommit())
 		}
@@ -283,12 +292,7 @@ func (r *role) consume(one *consumer, messages <-chan amqp.Delivery) {
 
 // take looks at one delivery and acknowledges it as we were told, or puts it back.
 func (r *role) take(one *consumer, message amqp.Delivery) {
-	r.lock.Lock()
-	putBack := r.putBack < r.RequeueFirst && !message.Redelivered
-	if putBack {
-		r.putBack++
-	}
-	r.lock.Unlock()
+	putBack := !message.Redelivered && r.putBack.Add(1) <= r.RequeueFirst
 	if one.last = message.DeliveryTag; !putBack && !r.NoAck {
 		one.open++
 	}
@@ -330,36 +334,32 @@ func (r *role) note(index int, message amqp.Delivery, putBack bool) {
 	if r.Echo {
 		told["body"] = message.Body
 	}
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	defer r.changed.Broadcast()
-	r.messages = append(r.messages, told)
-	if !putBack {
-		r.count++
-	}
+	r.tell(told)
 }
 
 // status waits for so many messages, or so long; then it ends the role if this is final.
 func (r *role) status(headers amqp.Table, final bool) {
 	enough, _ := headers["WAIT_COUNT"].(int32)
 	patience, _ := headers["WAIT_MS"].(int32)
-	until := time.Now().Add(time.Duration(patience) * time.Millisecond)
-	timer := time.AfterFunc(time.Until(until), func() {
-		r.lock.Lock()
-		defer r.lock.Unlock()
-		r.changed.Broadcast()
-	})
-	defer timer.Stop()
-	r.lock.Lock()
-	for r.count < enough && time.Now().Before(until) && !r.failed() {
-		r.changed.Wait()
+	timer := time.After(time.Duration(patience) * time.Millisecond)
+	for waiting := true; waiting && r.received() < enough && !r.failed(); {
+		select {
+		case <-r.changed:
+		case <-timer:
+			waiting = false
+		}
 	}
-	r.lock.Unlock()
 	for _, one := range r.consumers {
 		if final {
 			r.finish(one)
 		}
 	}
+}
+
+func (r *role) received() int32 {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.count
 }
 
 // finish cancels, takes in what is on the way, acknowledges, and deletes what is ours.
