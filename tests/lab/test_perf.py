@@ -209,6 +209,18 @@ def test_python_to_python_over_the_vm_is_measured_and_told(place: Place) -> None
     assert show_perf(Journal(head)) == ""
 
 
+def test_more_messages_than_a_report_can_list_go_in_batches(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tallystick.lab.perf._BATCH", 10)
+    groups = perf_groups(Settings(fresh(), "vm"), Load(29, size=16))[:1]
+    limits = Limits(PATIENCE, PATIENCE, settle=PATIENCE)
+    with company(place, {"a": Client}):
+        (found,) = run(place, ("a",), groups=groups, limits=limits).verdicts
+    assert (found.outcome, found.measured["messages"]) == (Outcome.PASSED, 30), found
+    assert found.measured["sent_per_second"] > 0
+
+
 def test_the_command_that_repeats_a_pair_has_its_load() -> None:
     name = "qpid/Latency/rate=5,duration=2,size=9/go/java"
     assert repeat_command("qpid", name) == (

@@ -1,9 +1,4 @@
-import com.google.gson.Gson;
-import com.google.gson.GsonBuilder;
-import com.google.gson.JsonArray;
-import com.google.gson.JsonElement;
-import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
+import com.google.gson.*;
 import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.LongString;
 import java.math.BigDecimal;
@@ -14,13 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.time.Instant;
-import java.util.ArrayList;
-import java.util.Base64;
-import java.util.Date;
-import java.util.HashMap;
-import java.util.HexFormat;
-import java.util.List;
-import java.util.Map;
+import java.util.*;
 
 /** A message to send, and how messages are made and read: bodies, envelopes, tagged values. */
 record Message(AMQP.BasicProperties properties, byte[] body) {
@@ -103,8 +92,8 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     if (value instanceof Byte) return List.of("b", value.toString());
     if (value instanceof Short) return List.of("s", value.toString());
     if (value instanceof Integer || value instanceof Long) return List.of("*", value.toString());
-    if (value instanceof Float number) return List.of("f", String.format("0x%08x", Float.floatToRawIntBits(number)));
-    if (value instanceof Double number) return List.of("d", String.format("0x%016x", Double.doubleToRawLongBits(number)));
+    if (value instanceof Float it) return List.of("f", String.format("0x%08x", Float.floatToRawIntBits(it)));
+    if (value instanceof Double it) return List.of("d", String.format("0x%016x", Double.doubleToRawLongBits(it)));
     if (value instanceof BigDecimal number) return List.of("D", "" + number.scale(), "" + number.unscaledValue());
     if (value instanceof Date date) return List.of("T", "" + date.getTime() / 1000);
     if (value instanceof byte[] bytes) return List.of("x", HexFormat.of().formatHex(bytes));

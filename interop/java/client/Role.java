@@ -1,17 +1,7 @@
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
-import com.rabbitmq.client.AMQP;
-import com.rabbitmq.client.Channel;
-import com.rabbitmq.client.Connection;
-import com.rabbitmq.client.DefaultConsumer;
-import com.rabbitmq.client.Envelope;
-import com.rabbitmq.client.ShutdownSignalException;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Base64;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import com.rabbitmq.client.*;
+import java.util.*;
 import java.util.concurrent.CountDownLatch;
 
 /** What both roles have: parameters, connections, and what happened since the last report. */
@@ -232,8 +222,9 @@ final class Receiver extends Role {
       super(channel);
       this.channel = channel;
       this.index = index;
-      this.own = from.get("queue").getAsString().isEmpty();
-      this.queue = own ? channel.queueDeclare("", false, true, false, null).getQueue() : from.get("queue").getAsString();
+      String named = from.get("queue").getAsString();
+      this.own = named.isEmpty();
+      this.queue = own ? channel.queueDeclare("", false, true, false, null).getQueue() : named;
       if (own) channel.queueBind(queue, from.get("exchange").getAsString(), from.get("key").getAsString());
       if (number("prefetch_count") > 0) channel.basicQos(number("prefetch_count"));
       if (is("ack_tx")) channel.txSelect();

@@ -37,7 +37,8 @@ function stop(code: number, why: unknown): never {
 const touch = (): void => { heard = performance.now(); };
 const open = (): Promise<ChannelModel> => {
   const { host: hostname, vhost, username, password } = given;
-  return amqp.connect({ hostname, port: Number(given.port), vhost, username, password, heartbeat: 30 }, { timeout: 50_000 });
+  const place = { hostname, port: Number(given.port), vhost, username, password, heartbeat: 30 };
+  return amqp.connect(place, { timeout: 50_000 });
 };
 
 function reply(request: ConsumeMessage, kind: string, fields: Json, body?: Json): void {

@@ -1,6 +1,8 @@
 /** The roles: a sender publishes when it is told to, a receiver consumes from when it accepts. */
 import type { Channel, ChannelModel, ConfirmChannel, ConsumeMessage, Options } from "amqplib";
-import { firstDifference, int32, int64, makeBody, now, project, propertiesOf, sha256, tagTable, untagTable, type Json } from "./message.js";
+import {
+  firstDifference, int32, int64, makeBody, now, project, propertiesOf, sha256, tagTable, untagTable, type Json,
+} from "./message.js";
 
 /** What the roles need of the client. */
 export type Client = { name: string; open(): Promise<ChannelModel>; touch(): void };
@@ -81,7 +83,8 @@ export class Sender extends Role {
 
   override async start(fields: Json): Promise<void> {
     this.started = now();
-    await Promise.all(this.channels.map((_, publisher) => this.publish(publisher, fields.FIRST, fields.MESSAGE_COUNT)));
+    const { FIRST, MESSAGE_COUNT } = fields;
+    await Promise.all(this.channels.map((_, publisher) => this.publish(publisher, FIRST, MESSAGE_COUNT)));
     this.ended = now();
   }
 
@@ -95,7 +98,9 @@ export class Sender extends Role {
       const [body, options] = this.message(publisher, sequence);
       const to = this.p.destinations[(publisher + sequence) % this.p.destinations.length];
       let room = true;
-      confirms.push(new Promise((taken) => { room = channel.publish(to.exchange, to.key, body, options, () => taken()); }));
+      confirms.push(new Promise((taken) => {
+        room = channel.publish(to.exchange, to.key, body, options, () => taken());
+      }));
       this.messages.push({ publisher, sequence, sha256: this.hash(body) });
       this.count++;
       if (!room) await new Promise<void>((drained) => channel.once("drain", drained).once("close", drained));
@@ -119,7 +124,10 @@ export class Sender extends Role {
 }
 
 /** A consumer on a connection of its own; `turn` is when it has taken in all that came. */
-type Consumer = { index: number; channel: Channel; queue: string; own: boolean; open: number; last?: ConsumeMessage; turn: Promise<void> };
+type Consumer = {
+  index: number; channel: Channel; queue: string; own: boolean; open: number; last?: ConsumeMessage;
+  turn: Promise<void>;
+};
 
 export class Receiver extends Role {
   private consumers: Consumer[] = [];
@@ -135,7 +143,8 @@ export class Receiver extends Role {
         await channel.bindQueue(one.queue, exchange, key);
       }
       if (this.p.prefetch_count) await channel.prefetch(this.p.prefetch_count);
-      const options = { consumerTag: "lab", noAck: this.p.no_ack, exclusive: this.p.exclusive, noLocal: this.p.no_local };
+      const { no_ack: noAck, no_local: noLocal, exclusive } = this.p;
+      const options = { consumerTag: "lab", noAck, noLocal, exclusive };
       await channel.consume(one.queue, (message) => message && this.pace(one, message), options);
       this.consumers.push(one);
     }

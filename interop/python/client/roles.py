@@ -249,6 +249,7 @@ class Receiver(Role):
         def later() -> None:
             one.waiting -= 1
             self.take(one, *message)
+            self.news.set()
 
         loop.call_at(one.due, later)
 

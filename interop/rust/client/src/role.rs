@@ -122,25 +122,20 @@ impl Role {
         if known.is_some_and(|error| matches!(error.kind(), ErrorKind::InvalidChannelState(..))) {
             self.until(|_| false, Duration::from_secs(5)).await;
         }
-        match known {
-            Some(error) => self.note_close(error),
-            None => self.note_error(error.to_string()),
+        if !known.is_some_and(|error| self.note_close(error)) && !self.failed() {
+            self.told.lock().unwrap().error = error.to_string();
+            self.changed.notify_waiters();
         }
     }
 
-    fn note_close(&self, error: &Error) {
-        let ErrorKind::ProtocolError(told) = error.kind() else { return self.note_error(error.to_string()) };
+    /// Keep how the broker closed, if this is what it said.
+    fn note_close(&self, error: &Error) -> bool {
+        let ErrorKind::ProtocolError(told) = error.kind() else { return false };
         let level = if error.is_amqp_hard_error() { "connection" } else { "channel" };
         let closed = json!({"level": level, "code": told.get_id(), "text": told.get_message().as_str()});
         self.told.lock().unwrap().closed.get_or_insert(closed);
         self.changed.notify_waiters();
-    }
-
-    fn note_error(&self, text: String) {
-        if !self.failed() {
-            self.told.lock().unwrap().error = text;
-        }
-        self.changed.notify_waiters();
+        true
     }
 
     /// Wait until something is so, or a failure, or so long.
@@ -166,11 +161,8 @@ impl Role {
         let role = self.clone();
         parts.watchers.spawn(async move {
             while let Some(event) = events.next().await {
-                match event {
-                    Event::Error(error) if matches!(error.kind(), ErrorKind::ProtocolError(_)) => {
-                        role.note_close(&error)
-                    }
-                    _ => {}
+                if let Event::Error(error) = event {
+                    role.note_close(&error);
                 }
             }
         });
