@@ -285,9 +285,7 @@ class Receiver(Role):
         told = {
             "consumer": index, "redelivered": bool(method.redelivered), "put_back": put_back,
             "arrived_ns": str(time.time_ns()), "length": len(body), "sha256": "", "differs": -1,
-            "properties": {name: value for name in PROPERTIES
-                           if (value := getattr(properties, name)) is not None},
-            "headers": tag_table(properties.headers),
+            "properties": properties,
         }  # fmt: skip
         if self.p["check"] == "hash":
             sequence = (properties.headers or {}).get("SEQUENCE", 0)
@@ -297,6 +295,15 @@ class Receiver(Role):
         if self.p["echo"]:
             told["body"] = base64.b64encode(body).decode()
         self.messages.append(told)
+
+    def report(self) -> dict[str, Any]:
+        """Write the properties out only now: while messages come, it would slow us down."""
+        for told in self.messages:
+            held = told["properties"]
+            told["headers"] = tag_table(held.headers)
+            shown = {name: getattr(held, name) for name in PROPERTIES}
+            told["properties"] = {name: one for name, one in shown.items() if one is not None}
+        return super().report()
 
     async def status(self, fields: Mapping[str, Any]) -> None:
         """Wait for so many messages, or so long; then end the role if it is final."""
