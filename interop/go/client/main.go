@@ -149,7 +149,7 @@ func (c *client) answerInvite(message amqp.Delivery) {
 func (c *client) play(request amqp.Delivery, asked <-chan amqp.Delivery, correlation string) {
 	r := newRole(c, correlation)
 	report := func() {
-		fields := amqp.Table{"MESSAGE_COUNT": r.count, "CORRELATION_ID": correlation}
+		fields := amqp.Table{"MESSAGE_COUNT": r.received(), "CORRELATION_ID": correlation}
 		c.reply(request, "REPORT", fields, r.report())
 	}
 	r.attempt(func() {

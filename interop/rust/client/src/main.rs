@@ -140,7 +140,8 @@ impl Client {
         let about = json!({
             "protocol": 2, "language": "rust", "runtime": format!("rustc {}", env!("LAB_RUSTC")),
             "library": "lapin", "library_version": "4.12.3", "platform": std::env::consts::OS,
-            "tests": TESTS.split(' ').collect::<Vec<_>>(), "cannot": {}, "field_tags": "tbBsuIilfdDSATFVx", "given": given,
+            "tests": TESTS.split(' ').collect::<Vec<_>>(), "cannot": {},
+            "field_tags": "tbBsuIilfdDSATFVx", "given": given,
         });
         let key = json!({"CLIENT_PRIVATE_CONTROL_KEY": ["S", self.key()]});
         self.reply(message, "ENLIST", key, Some(about)).await;

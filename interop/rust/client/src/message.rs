@@ -1,6 +1,6 @@
 //! Messages: seeded bodies, envelopes, properties, and header values as tagged JSON.
 
-use lapin::types::{AMQPValue, DecimalValue, FieldTable};
+use lapin::types::{AMQPValue, DecimalValue, FieldTable, ShortString};
 use lapin::BasicProperties;
 use serde_json::{json, Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -69,20 +69,16 @@ pub fn project(body: &[u8]) -> Result<BasicProperties> {
 
 /// Give the properties that are set.
 pub fn properties_of(from: &BasicProperties) -> Value {
-    let texts = [
-        ("content_type", from.content_type()),
-        ("content_encoding", from.content_encoding()),
-        ("correlation_id", from.correlation_id()),
-        ("reply_to", from.reply_to()),
-        ("expiration", from.expiration()),
-        ("message_id", from.message_id()),
-        ("type", from.kind()),
-        ("user_id", from.user_id()),
-        ("app_id", from.app_id()),
-    ];
-    let texts = texts.map(|(name, value)| (name, json!(value.as_ref().map(|text| text.as_str()))));
-    let numbers = [("delivery_mode", json!(from.delivery_mode())), ("priority", json!(from.priority()))];
-    texts.into_iter().chain(numbers).filter(|(_, value)| !value.is_null()).collect()
+    let text = |value: &Option<ShortString>| value.as_ref().map(|text| text.as_str().to_string());
+    let mut found = json!({
+        "content_type": text(from.content_type()), "content_encoding": text(from.content_encoding()),
+        "correlation_id": text(from.correlation_id()), "reply_to": text(from.reply_to()),
+        "expiration": text(from.expiration()), "message_id": text(from.message_id()),
+        "type": text(from.kind()), "user_id": text(from.user_id()), "app_id": text(from.app_id()),
+        "delivery_mode": from.delivery_mode(), "priority": from.priority(),
+    });
+    found.as_object_mut().into_iter().for_each(|members| members.retain(|_, value| !value.is_null()));
+    found
 }
 
 fn tag(value: &AMQPValue) -> Value {
