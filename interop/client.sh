@@ -10,6 +10,10 @@
 name=$1
 shift
 limit=60
+case " $* " in
+  *" -- "*) ;;
+  *) echo "client.sh: there is no program" >&2; exit 1 ;;
+esac
 set -- host=127.0.0.1 port=5672 vhost=/ username=guest password=guest "client_name=$name" \
   control_key=iop.control control_timeout=60 "$@"
 # Turn "OPTIONS -- PROGRAM" into "PROGRAM name=value ...", each value as it is.
