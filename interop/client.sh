@@ -5,27 +5,30 @@
 #   client.sh NAME [-b HOST] [-p PORT] [-v VHOST] [name=value ...] -- PROGRAM [ARGUMENT ...]
 #
 # Nothing but a PATH is needed (IOP-8). `start_timeout=SECONDS` shortens the 60 seconds. The line
-# on stdout is: NAME, process id, log file.
+# on stdout is: NAME, process id, log file. The program gets every option as name=value, the
+# defaults first; the last of a name counts.
 name=$1
 shift
 limit=60
-count=0
-for one in "$@"; do
-  test "$one" = -- && break
-  count=$((count + 1))
-  case $one in
-    start_timeout=*) limit=${one#start_timeout=} ;;
-    client_name=*) name=${one#client_name=} ;;
+case " $* " in
+  *" -- "*) ;;
+  *) echo "client.sh: there is no program" >&2; exit 1 ;;
+esac
+set -- host=127.0.0.1 port=5672 vhost=/ username=guest password=guest "client_name=$name" \
+  control_key=iop.control control_timeout=60 "$@"
+# Turn "OPTIONS -- PROGRAM" into "PROGRAM name=value ...", each value as it is.
+while test "$1" != --; do
+  case $1 in
+    -b) set -- "$@" "host=$2"; shift ;;
+    -p) set -- "$@" "port=$2"; shift ;;
+    -v) set -- "$@" "vhost=$2"; shift ;;
+    start_timeout=*) limit=${1#start_timeout=} ;;
+    client_name=*) name=${1#client_name=}; set -- "$@" "$1" ;;
+    [!-=]*=*) set -- "$@" "$1" ;;
+    *) echo "what is $1? use -b HOST -p PORT -v VHOST name=value" >&2; exit 1 ;;
   esac
-done
-# Turn "OPTIONS -- PROGRAM" into "PROGRAM OPTIONS", each word as it is.
-at=0
-while test "$at" -lt "$count"; do
-  set -- "$@" "$1"
   shift
-  at=$((at + 1))
 done
-test "$1" = -- || { echo "client.sh: there is no program" >&2; exit 1; }
 shift
 folder=$(mktemp -d "${TMPDIR:-/tmp}/tally-lab-XXXXXX") || exit 1
 log=$folder/$name.log

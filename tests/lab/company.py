@@ -23,11 +23,13 @@ INTEROP = ROOT / "interop"
 sys.path.insert(0, str(INTEROP / "python" / "client"))
 
 client: Any = import_module("client")
-sender: Any = import_module("sender")
-receiver: Any = import_module("receiver")
+roles: Any = import_module("roles")
 wire: Any = import_module("wire")
 
 PATIENCE = 60.0
+DEFAULTS = {"username": "guest", "password": "guest", "client_name": "python",
+            "control_key": "iop.control", "control_timeout": "60"}  # fmt: skip
+"""What client.sh gives to every client."""
 SMALL = {"P2P_NUM_MESSAGES": 6, "PUBSUB_NUM_MESSAGES": 4, "PUBSUB_NUM_RECEIVERS": 2}
 
 
@@ -37,7 +39,8 @@ class Guest:
     def __init__(self, kind: type[Any], place: Place, given: Mapping[str, str]) -> None:
         self._ready = Event()
         self.exit: int | None = None
-        self.client = kind(place.host, place.port, place.vhost, given)
+        where = {"host": place.host, "port": str(place.port), "vhost": place.vhost}
+        self.client = kind({**DEFAULTS, **where, **given})
         self.client.ready = self._ready.set
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -13,7 +13,7 @@ from tallystick.lab.shell import Place
 from tallystick.lab.state import Limits
 from tallystick.lab.topology import Requested
 from tallystick.lab.vm_server import running_vm
-from tests.lab.company import PATIENCE, Book, client, company, fresh, run, sender
+from tests.lab.company import PATIENCE, Book, client, company, fresh, roles, run
 
 Client: Any = client.Client
 NAMES = ("a", "b", "c")
@@ -96,7 +96,7 @@ def test_a_circuit_without_anyone_to_receive_errs_before_traffic(place: Place) -
     assert "none is left to receive" in verdict.reason
 
 
-class LosesOne(sender.Sender):  # type: ignore[misc]
+class LosesOne(roles.Sender):  # type: ignore[misc]
     def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
         if (publisher, sequence) != (1, 5):
             super().publish(publisher, sequence, properties, body)

@@ -15,7 +15,7 @@ from tallystick.lab.control import Control, Kind
 from tallystick.lab.instance import Evidence
 from tallystick.lab.shell import Place
 from tallystick.lab.vm_server import running_vm
-from tests.lab.company import Book, client, company, fresh, receiver, run, sender
+from tests.lab.company import Book, client, company, fresh, roles, run
 
 Client: Any = client.Client
 
@@ -45,28 +45,28 @@ def test_an_envelope_arrives_byte_for_byte_also_when_it_is_redelivered(place: Pl
     assert [one.outcome for one in book.verdicts] == [Outcome.PASSED] * 4, book.verdicts
 
 
-class Reencodes(sender.Sender):  # type: ignore[misc]
+class Reencodes(roles.Sender):  # type: ignore[misc]
     def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
-        text = sender.json.dumps(sender.json.loads(body)).encode()
+        text = roles.json.dumps(roles.json.loads(body)).encode()
         super().publish(publisher, sequence, properties, text)
 
 
-class CountsDeliveries(sender.Sender):  # type: ignore[misc]
+class CountsDeliveries(roles.Sender):  # type: ignore[misc]
     def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
         properties.headers["x-attempts"] += 1
         super().publish(publisher, sequence, properties, body)
 
 
-class ForgetsTheUrn(sender.Sender):  # type: ignore[misc]
+class ForgetsTheUrn(roles.Sender):  # type: ignore[misc]
     def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
         properties.type = None
         super().publish(publisher, sequence, properties, body)
 
 
-class DropsTheRedelivered(receiver.Receiver):  # type: ignore[misc]
+class DropsTheRedelivered(roles.Receiver):  # type: ignore[misc]
     def report(self) -> dict[str, Any]:
         report: dict[str, Any] = super().report()
-        report["echo"] = [one for one in report["echo"] if not one["redelivered"]]
+        report["messages"] = [one for one in report["messages"] if not one["redelivered"]]
         return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any
@@ -14,8 +15,11 @@ import pytest
 
 from tallystick.core.errors import Rejected
 from tallystick.core.verdict import Outcome
+from tallystick.lab.assignment import complete
 from tallystick.lab.cases import DEFAULTS, SIZES, Settings, pair_groups
-from tallystick.lab.control import Control, Kind, read_control, write_control
+from tallystick.lab.control import Control, Kind, Role, read_control, write_control
+from tallystick.lab.instance import Part
+from tallystick.lab.reports import join_reports, tally_report
 from tallystick.lab.shell import Place
 from tallystick.lab.vm_server import Vm, running_vm
 from tests.lab.company import PATIENCE, Book, Guest, client, company, fresh, run
@@ -208,6 +212,8 @@ class Line:
         self._replies.put((properties, body))
 
     def say(self, control: Control, name: str = "") -> None:
+        if control.kind is Kind.ASSIGN_ROLE:
+            control = replace(control, body=complete(control.body, {}))
         headers, body = write_control(control)
         properties = pika.BasicProperties(
             headers=headers, reply_to=self._to, correlation_id=control.assignment
@@ -229,6 +235,11 @@ class Line:
         self.say(control, name)
         properties, body = self.hear()
         return read_control(properties.headers, body, properties.correlation_id)
+
+    def hear_report(self, asked: Control, role: Role, **body: Any) -> Control:
+        """Ask for a report; give it as a judge reads it."""
+        told = join_reports(role, None, self.ask(asked, "it"))
+        return tally_report(Part("it", role, {}, body), told, 0)
 
     def close(self) -> None:
         self._connection.close()
@@ -267,19 +278,16 @@ def test_an_enlistment_has_name_key_and_capabilities(
     assert "immediate" in reply.body["cannot"]
 
 
-def test_what_a_library_cannot_express_is_declined_with_a_reason(
+def test_a_test_that_does_not_exist_is_declined_with_a_reason(
     alone: Callable[..., tuple[Line, Guest]],
 ) -> None:
+    """IOP-27: what the library cannot express stands in the enlistment."""
     line, _ = alone()
     unknown = line.ask(Control(Kind.INVITE, {"TEST_NAME": "TC9"}))
-    assert unknown.kind is Kind.DECLINE
-    half = line.ask(Control(Kind.INVITE, {"TEST_NAME": "Circuit"}, {"immediate": True}))
-    assert (half.kind, half.fields["ROLES"]) == (Kind.ENLIST, "RECEIVER")
-    both = {"immediate": True, "no_local": True}
-    neither = line.ask(Control(Kind.INVITE, {"TEST_NAME": "Circuit"}, both))
-    assert neither.kind is Kind.DECLINE
-    late = Control(Kind.ASSIGN_ROLE, {"ROLE": "SENDER"}, {"immediate": True}, "y")
-    assert line.ask(late, "it").kind is Kind.DECLINE
+    assert (unknown.kind, unknown.fields["REASON"]) == (Kind.DECLINE, "there is no test TC9")
+    known = line.ask(Control(Kind.INVITE, {"TEST_NAME": "Circuit"}))
+    assert known.kind is Kind.ENLIST
+    assert set(known.body["cannot"]) == {"immediate", "no_local"}
 
 
 def destination(line: Line) -> dict[str, str]:
@@ -308,7 +316,7 @@ def test_a_receiver_consumes_before_it_accepts_and_counts_from_zero_again(
         line.say(Control(Kind.STATUS_REQUEST, wait, {}, f"r{number}"), "it")
         properties, told = line.hear()
         assert properties.headers["MESSAGE_COUNT"] == 1
-        assert b'"received":"0"' in told
+        assert b'"SEQUENCE":["*","0"]' in told
         pieces: list[bytes] = []
         pika.data.encode_value(pieces, properties.headers["MESSAGE_COUNT"])
         assert b"".join(pieces)[:1] == b"I", "a signed 32-bit integer"
@@ -327,9 +335,8 @@ def test_a_receiver_keeps_the_messages_of_two_senders_apart(
         headers = {"CLIENT_NAME": who, "SEQUENCE": 7, "PUBLISHER": 0}
         properties = pika.BasicProperties(headers=headers, correlation_id=correlation)
         line.channel.basic_publish(place["exchange"], place["key"], b"", properties)
-    report = line.ask(
-        Control(Kind.STATUS_REQUEST, {"WAIT_COUNT": 4, "WAIT_MS": 60_000}, {}, "r"), "it"
-    )
+    wait = {"WAIT_COUNT": 4, "WAIT_MS": 60_000, "FINAL": True}
+    report = line.hear_report(Control(Kind.STATUS_REQUEST, wait, {}, "r"), Role.RECEIVER)
     counted = {(s["sender"], s["correlation_id"]): s["received"] for s in report.body["streams"]}
     assert counted == {("a", "1"): "7,7", ("b", "1"): "7", ("a", "2"): "7"}
 
@@ -338,9 +345,10 @@ def test_a_sender_reports_when_it_is_done(alone: Callable[..., tuple[Line, Guest
     """IOP-31: what it sent, and what came back."""
     line, _ = alone()
     place = {**destination(line), "key": "nowhere"}
-    body = {"destinations": [place], "num_messages": 3, "mandatory": True, "message_bytes": 5}
+    body = {"destinations": [place], "mandatory": True, "message_bytes": 5}
     accepted = line.ask(Control(Kind.ASSIGN_ROLE, {"ROLE": "SENDER"}, body, "s"), "it")
-    report = line.ask(Control(Kind.START, {}, {}, "s"), "it")
+    start = {"FIRST": 0, "MESSAGE_COUNT": 3, "FINAL": True}
+    report = line.hear_report(Control(Kind.START, start, {}, "s"), Role.SENDER)
     assert report.kind is Kind.REPORT
     assert report.fields["CORRELATION_ID"] == accepted.fields["CORRELATION_ID"]
     assert report.fields["MESSAGE_COUNT"] == 3
@@ -348,30 +356,25 @@ def test_a_sender_reports_when_it_is_done(alone: Callable[..., tuple[Line, Guest
     assert report.body["returned"] == [[0, 0, 312], [0, 1, 312], [0, 2, 312]]
 
 
-def test_a_transaction_is_open_until_it_is_told_to_end(
+def test_a_role_reports_what_is_new_and_ends_when_it_is_told_to(
     alone: Callable[..., tuple[Line, Guest]],
 ) -> None:
+    """Batches: a transaction is committed with each, and each message is told once."""
     line, _ = alone()
     place = destination(line)
     body = {"destinations": [place], "transactional": True, "tx_batch_size": 2}
     line.ask(Control(Kind.ASSIGN_ROLE, {"ROLE": "SENDER"}, body, "s"), "it")
-
-    def depth() -> int:
+    told = None
+    for batch in range(3):
+        fields = {"FIRST": batch * 5, "MESSAGE_COUNT": 5, "FINAL": batch == 2}
+        said = line.ask(Control(Kind.START, fields, {}, "s"), "it")
+        told = join_reports(Role.SENDER, told, said)
         declared = line.channel.queue_declare(place["queue"], passive=True)
-        return int(declared.method.message_count)
-
-    def start(count: int, end: str, *, final: bool) -> None:
-        fields = {"MESSAGE_COUNT": count, "TX": end, "FINAL": final}
-        assert line.ask(Control(Kind.START, fields, {}, "s"), "it").body["closed"] is None
-
-    start(3, "none", final=False)
-    assert depth() == 0
-    start(0, "commit", final=False)
-    assert depth() == 3
-    start(5, "rollback", final=False)
-    assert depth() == 3
-    start(5, "commit", final=True)
-    assert depth() == 8
+        assert declared.method.message_count == said.fields["MESSAGE_COUNT"] == 5 * (batch + 1)
+    assert told
+    tallied = tally_report(Part("it", Role.SENDER, {}, body), told, 0).body
+    assert (tallied["sent"], tallied["closed"]) == (["0-14"], None)
+    assert int(tallied["started_ns"]) < int(tallied["ended_ns"])
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 from hypothesis import settings
@@ -13,7 +14,7 @@ from tallystick.core.verdict import Outcome, Verdict
 from tallystick.lab.cases import Settings, circuit_group, pair_groups
 from tallystick.lab.control import Control, Kind
 from tallystick.lab.coordinator import UNKNOWN_TEST, begin, step
-from tallystick.lab.payload import digest_of, write_runs
+from tallystick.lab.payload import make_body
 from tallystick.lab.perf import Load, perf_groups
 from tallystick.lab.state import (
     Action,
@@ -88,20 +89,20 @@ class Honest:
 
     def report(self, asked: Control) -> Control:
         role = self.roles[asked.assignment]
-        body, done = role.body, {"closed": None, "error": ""}
         if role.fields["ROLE"] == "SENDER":
-            batches = asked.fields.get("FIRST", 0) + asked.fields.get("MESSAGE_COUNT", 0)
-            if asked.kind is Kind.STATUS_REQUEST:
-                batches = body.get("num_messages", 0) * (2 if "circuit" in body else 1)
-            numbers = list(range(batches))
-            digest = digest_of(body.get("seed", 1), body["message_bytes"], numbers)
-            content: dict[str, Any] = {"sent": [write_runs(numbers)], "digests": [digest]}
-            return self.tell(asked, len(numbers), {**content, "returned": [], **done})
-        wait = asked.fields.get("WAIT_COUNT", 0)
-        return self.tell(asked, wait, {"streams": [], "unexpected": [], "left": 0, **done})
+            first, count = asked.fields.get("FIRST", 0), asked.fields.get("MESSAGE_COUNT", 0)
+            sent = [self.sent(role, number) for number in range(first, first + count)]
+            return self.tell(asked, first + count, sent)
+        return self.tell(asked, asked.fields["WAIT_COUNT"], [])
 
-    def tell(self, asked: Control, count: int, body: dict[str, Any]) -> Control:
+    def sent(self, role: Control, number: int) -> dict[str, Any]:
+        body = make_body(role.body["seed"], number, role.body["message_bytes"])
+        return {"publisher": 0, "sequence": number, "sha256": sha256(body).hexdigest()}
+
+    def tell(self, asked: Control, count: int, messages: list[dict[str, Any]]) -> Control:
         said = self.say(Kind.REPORT, asked, MESSAGE_COUNT=count, CORRELATION_ID=asked.assignment)
+        body = {"messages": messages, "returned": [], "left": 0, "closed": None, "error": "",
+                "started_ns": "1", "ended_ns": "2"}  # fmt: skip
         return Control(said.kind, said.fields, body, said.assignment)
 
 

@@ -19,11 +19,11 @@ from tallystick.lab.perf import Load, perf_groups
 from tallystick.lab.shell import Place
 from tallystick.lab.state import Limits
 from tallystick.lab.vm_server import running_vm
-from tests.lab.company import PATIENCE, Book, client, company, fresh, receiver, run, sender
+from tests.lab.company import PATIENCE, Book, client, company, fresh, roles, run
 
 Client: Any = client.Client
-Sender: Any = sender.Sender
-Receiver: Any = receiver.Receiver
+Sender: Any = roles.Sender
+Receiver: Any = roles.Receiver
 VICTIM = 2
 
 
@@ -78,19 +78,21 @@ class Reencodes(Sender):  # type: ignore[misc]
 class LosesOneOnArrival(Receiver):  # type: ignore[misc]
     def note(self, index: int, method: Any, properties: Any, body: bytes) -> None:
         if properties.headers["SEQUENCE"] == VICTIM:
-            self.received -= 1
+            self.count -= 1
             return
         super().note(index, method, properties, body)
 
 
 class LiesInItsCount(Receiver):  # type: ignore[misc]
-    def count(self) -> int:
-        return int(super().count()) + 1
+    async def status(self, fields: Any) -> None:
+        await super().status(fields)
+        self.count += 1
 
 
 class SaysItSentMore(Sender):  # type: ignore[misc]
-    def count(self) -> int:
-        return int(super().count()) + 1
+    async def start(self, fields: Any) -> None:
+        await super().start(fields)
+        self.count += 1
 
 
 class InventsArrivals(Receiver):  # type: ignore[misc]
@@ -101,8 +103,8 @@ class InventsArrivals(Receiver):  # type: ignore[misc]
 
     def report(self) -> dict[str, Any]:
         report: dict[str, Any] = super().report()
-        for stream in report["streams"]:
-            stream["altered"] = []
+        for message in report["messages"]:
+            message["differs"] = -1
         return report
 
 
@@ -250,7 +252,7 @@ class Refused(Receiver):  # type: ignore[misc]
     async def begin(self) -> None:
         queue = f"no such queue {os.getpid()}"
         nowhere = [{"exchange": "amq.direct", "key": "", "queue": queue}]
-        self.parameters: Any = {**self.parameters, "destinations": nowhere}
+        self.p: Any = {**self.p, "destinations": nowhere}
         await super().begin()
 
 

@@ -5,7 +5,9 @@ The rows have the grammar of `tests/impostors/rows`, without the globs: what not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,7 @@ from tallystick.lab.probe_vm import Fault
 from tallystick.report import diff, page
 from tests.impostors.patches import Patches
 from tests.impostors.rows import impostors_in
+from tests.lab import test_reports
 
 IMPOSTORS = impostors_in(Path(__file__).parent / "impostors.txt")
 SAMPLE = combinations.all_combinations()[::37]
@@ -243,8 +246,32 @@ def _refused(data: bytes) -> int:
     return 0
 
 
+def lists_hold() -> bool:
+    laws: list[Callable[[], None]] = [
+        test_reports.test_batches_of_a_sender_are_one_list_for_each_publisher,
+        test_reports.test_streams_are_by_consumer_sender_correlation_id_and_publisher,
+        test_reports.test_an_altered_message_is_told_with_its_offset_and_hash,
+        partial(test_reports.test_a_message_of_no_client_is_unexpected, "CLIENT_NAME"),
+        test_reports.test_what_was_put_back_is_no_arrival_but_stands_in_the_echo,
+        test_reports.test_a_latency_is_corrected_by_the_clocks,
+        test_reports.test_where_bodies_are_not_looked_at_there_is_no_digest,
+        test_reports.test_the_case_goes_before_the_command_line_and_that_before_the_defaults,
+        test_reports.test_an_inactive_consumer_is_none,
+        *(
+            partial(test_reports.test_who_can_play_which_role_follows_from_what_it_declared, *row)
+            for row in test_reports.ROWS
+        ),
+    ]
+    try:
+        for law in laws:
+            law()
+    except (AssertionError, LookupError):
+        return False
+    return True
+
+
 LAWS = (
-    shifts_hold, latencies_hold, versions_hold, races_hold, declared_hold, crashes_hold,
+    lists_hold, shifts_hold, latencies_hold, versions_hold, races_hold, declared_hold, crashes_hold,
     clocks_hold, frames_hold, headers_hold, changes_hold, names_hold, circuits_hold,
 )  # fmt: skip
 

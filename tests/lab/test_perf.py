@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -39,27 +38,12 @@ from tallystick.lab.timing import error_of, shift_of
 from tallystick.lab.vm_server import running_vm
 from tallystick.report.perf import show_perf
 from tallystick.report.table import repeat_command
-from tests.lab.company import PATIENCE, client, company, fresh, receiver, run
+from tests.lab.company import PATIENCE, client, company, fresh, run
 from tests.lab.test_coordinator import Honest
 
 Client: Any = client.Client
 MESSAGES = 40
 SECOND = 1_000_000_000
-
-
-def bucket(value: int) -> int:
-    """Put one latency through the Python client."""
-    role = receiver.Receiver.__new__(receiver.Receiver)
-    role.latency = {}
-    role.measure(value)
-    (found,) = role.latency
-    return int(found)
-
-
-@given(st.integers(0, 3600 * SECOND))
-def test_a_bucket_is_that_of_an_hdr_histogram_of_three_digits(value: int) -> None:
-    wanted = HdrHistogram(1, 3600 * SECOND, 3).get_lowest_equivalent_value(value)
-    assert (bucket(value), bucket(-value)) == (wanted, -wanted)
 
 
 class Skewed(Honest):
@@ -73,17 +57,17 @@ class Skewed(Honest):
         return true + self.offset + round(true * self.rate)
 
     def report(self, asked: Control) -> Control:
-        told, role = super().report(asked), self.roles[asked.assignment]
-        body = {**told.body, "started_ns": "1", "ended_ns": "2"}
-        if role.fields["ROLE"] == "RECEIVER":
-            shift = int(role.body["clock_shift_ns"])
-            found = Counter(bucket(one + shift) for one in self.world.raw())
-            stream = {"consumer": 0, "sender": "a", "publisher": 0, "digest": "", "altered": [],
-                      "correlation_id": self.world.correlation, "redelivered": "",
-                      "received": f"0-{MESSAGES - 1}"}  # fmt: skip
-            body |= {"streams": [stream], "first_ns": "1", "last_ns": "2",
-                     "latency": {str(value): count for value, count in found.items()}}  # fmt: skip
-        return Control(told.kind, told.fields, body, told.assignment)
+        if self.roles[asked.assignment].fields["ROLE"] == "SENDER":
+            return super().report(asked)
+        messages = [
+            {"consumer": 0, "redelivered": False, "put_back": False, "arrived_ns": str(late),
+             "length": 1, "sha256": "", "differs": -1,
+             "properties": {"correlation_id": self.world.correlation},
+             "headers": {"CLIENT_NAME": ["S", "a"], "PUBLISHER": ["I", "0"],
+                         "SEQUENCE": ["I", str(number)], "SENT_NS": ["l", "0"]}}
+            for number, late in enumerate(self.world.raw())
+        ]  # fmt: skip
+        return self.tell(asked, len(messages), messages)
 
 
 class World:
@@ -173,7 +157,7 @@ def test_a_clock_that_is_set_in_between_is_a_failure_and_nothing_is_clamped() ->
     found = world.run()
     assert found.outcome is Outcome.FAILED
     assert "synchronisation failure" in found.reason
-    assert found.differences[0].found == bucket(-SECOND)
+    assert found.differences[0].found == -SECOND
 
 
 def test_a_clock_that_jumps_while_it_is_asked_fails_the_case_with_the_clients_name() -> None:
@@ -232,6 +216,18 @@ def test_python_to_python_over_the_vm_is_measured_and_told(place: Place) -> None
     assert table.count("a to b") == 2
     assert table.count("\nall ") == 2
     assert show_perf(Journal(head)) == ""
+
+
+def test_more_messages_than_a_report_can_list_go_in_batches(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tallystick.lab.perf._BATCH", 10)
+    groups = perf_groups(Settings(fresh(), "vm"), Load(29, size=16))[:1]
+    limits = Limits(PATIENCE, PATIENCE, settle=PATIENCE)
+    with company(place, {"a": Client}):
+        (found,) = run(place, ("a",), groups=groups, limits=limits).verdicts
+    assert (found.outcome, found.measured["messages"]) == (Outcome.PASSED, 30), found
+    assert found.measured["sent_per_second"] > 0
 
 
 def test_the_command_that_repeats_a_pair_has_its_load() -> None:

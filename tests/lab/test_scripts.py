@@ -93,6 +93,27 @@ def test_an_option_that_nobody_knows_is_refused() -> None:
     assert "--nonsense" in done.stderr
 
 
+def test_a_program_gets_every_option_by_name_the_defaults_first(tmp_path: Path) -> None:
+    """IOP-6, IOP-7, IOP-19, IOP-20, IOP-21: without -v it is on `/`; the last of a name counts."""
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\nprintf "%s\n" "$@" >"{tmp_path}/seen"\necho READY it\n')
+    program.chmod(0o755)
+    options = ["-b", "a host", "-p", "1", "note=a = b", "client_name=me", "start_timeout=9"]
+    done = call(INTEROP / "client.sh", "it", *options, "--", program, "first")
+    assert done.returncode == 0, done.stderr
+    first, *pairs = (tmp_path / "seen").read_text().splitlines()
+    given = dict(one.split("=", 1) for one in pairs)
+    assert first == "first"
+    assert given == {
+        "host": "a host", "port": "1", "vhost": "/", "username": "guest", "password": "guest",
+        "client_name": "me", "control_key": "iop.control", "control_timeout": "60",
+        "note": "a = b",
+    }  # fmt: skip
+    assert done.stdout.split()[0] == "me"
+    shutil.rmtree(Path(done.stdout.split()[2]).parent)
+    assert call(INTEROP / "client.sh", "it", "-b", "x").returncode == 1, "there is no program"
+
+
 def test_startall_starts_every_client_with_the_options_unchanged(tmp_path: Path) -> None:
     """IOP-3, IOP-23, IOP-24: also options with spaces and equal signs."""
     home = tmp_path / "interop"

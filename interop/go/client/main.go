@@ -1,32 +1,25 @@
 // The Go client of the lab (docs/reference/lab-protocol.md), on rabbitmq/amqp091-go.
 //
 // It does what it is told and reports what it did; it never judges. This file is the control
-// conversation; sender.go and receiver.go play the roles, message.go makes and reads messages.
+// conversation, role.go plays the roles, message.go makes and reads messages.
+//
+// A failure is a panic with the error: `attempt` turns it into a part of a role's report, and
+// anywhere else it ends the client.
 package main
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-)
-
-const (
-	libraryVersion = "1.16.0"
-	exitLost       = 1
-	exitUsage      = 2
-	exitSilence    = 3
 )
 
 var tests = []string{
@@ -34,289 +27,166 @@ var tests = []string{
 	"TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable",
 }
 
-// A role is a sender or a receiver of one assignment.
-type role interface {
-	start(headers amqp.Table) report
-	status(headers amqp.Table) report
-	over() bool
-}
-
-type report struct {
-	count         int32
-	correlationID string
-	body          any
-}
-
 type client struct {
+	given                    map[string]string
 	name, key, instance, url string
-	given                    map[string]json.RawMessage
 	control                  *amqp.Channel
-	lock                     sync.Mutex
-	roles                    map[string]role
-	assigned                 int
-	heard                    time.Time
+	held                     map[string]chan amqp.Delivery // what each role is asked, by assignment
+	made                     int
+	heard                    atomic.Int64
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func stop(code int, why any) {
+	fmt.Fprintln(os.Stderr, "go client:", why)
+	os.Exit(code)
 }
 
 func main() {
-	options, err := readArguments(os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(exitUsage)
-	}
-	if err := converse(options); err != nil {
-		fmt.Fprintln(os.Stderr, "go client:", err)
-		os.Exit(exitLost)
-	}
-}
-
-func readArguments(arguments []string) (map[string]string, error) {
-	options := map[string]string{
-		"-b": "127.0.0.1", "-p": "5672", "-v": "/", "username": "guest", "password": "guest",
-		"client_name": "go", "control_key": "iop.control", "control_timeout": "60",
-	}
-	for i := 0; i < len(arguments); i++ {
-		one := arguments[i]
-		name, value, pair := strings.Cut(one, "=")
-		switch {
-		case one == "-b" || one == "-p" || one == "-v":
-			if i++; i == len(arguments) {
-				return nil, fmt.Errorf("%s needs a value", one)
-			}
-			options[one] = arguments[i]
-		case pair && name != "" && !strings.HasPrefix(name, "-"):
-			options[name] = value
-		default:
-			return nil, fmt.Errorf("%q is neither -b, -p, -v nor name=value", one)
+	defer func() {
+		if why := recover(); why != nil {
+			stop(1, why)
 		}
+	}()
+	given := map[string]string{}
+	for _, word := range os.Args[1:] {
+		name, value, _ := strings.Cut(word, "=")
+		given[name] = value
 	}
-	if _, err := strconv.ParseFloat(options["control_timeout"], 64); err != nil {
-		return nil, errors.New("control_timeout is a number of seconds")
+	uri := amqp.URI{
+		Scheme: "amqp", Host: given["host"], Port: must(strconv.Atoi(given["port"])), Vhost: given["vhost"],
+		Username: given["username"], Password: given["password"],
 	}
-	return options, nil
-}
-
-// parametersGiven gives the options that are parameters of test cases, as JSON values (IOP-21).
-func parametersGiven(options map[string]string) map[string]json.RawMessage {
-	ours := []string{"-b", "-p", "-v", "username", "password", "client_name", "control_key", "control_timeout", "start_timeout"}
-	given := map[string]json.RawMessage{}
-	for name, value := range options {
-		if slices.Contains(ours, name) {
-			continue
-		}
-		if json.Valid([]byte(value)) {
-			given[name] = json.RawMessage(value)
-		} else {
-			given[name], _ = json.Marshal(value)
-		}
-	}
-	return given
-}
-
-func converse(options map[string]string) error {
-	uri := amqp.URI{Scheme: "amqp", Host: options["-b"], Username: options["username"], Password: options["password"], Vhost: options["-v"]}
-	port, err := strconv.Atoi(options["-p"])
-	if err != nil {
-		return err
-	}
-	uri.Port = port
+	delete(given, "password")
 	c := &client{
-		name: options["client_name"], key: options["control_key"] + "." + options["client_name"], instance: randomID(), url: uri.String(),
-		given: parametersGiven(options), roles: map[string]role{},
+		given: given, name: given["client_name"], key: given["control_key"] + "." + given["client_name"],
+		instance: fmt.Sprintf("go-%x", rand.Uint64()), url: uri.String(), held: map[string]chan amqp.Delivery{},
 	}
-	connection, err := c.open()
-	if err != nil {
-		return err
-	}
-	defer connection.Close()
-	if c.control, err = connection.Channel(); err != nil {
-		return err
-	}
-	queue, err := c.control.QueueDeclare("", false, true, true, false, nil)
-	if err != nil {
-		return err
-	}
-	for _, key := range []string{options["control_key"], c.key} {
-		if err := c.control.QueueBind(queue.Name, key, "amq.topic", false, nil); err != nil {
-			return err
-		}
-	}
-	messages, err := c.control.Consume(queue.Name, "", true, false, false, false, nil)
-	if err != nil {
-		return err
-	}
+	c.control = must(c.open().Channel())
+	queue := must(c.control.QueueDeclare("", false, true, true, false, nil)).Name
+	check(c.control.QueueBind(queue, given["control_key"], "amq.topic", false, nil))
+	check(c.control.QueueBind(queue, c.key, "amq.topic", false, nil))
+	messages := must(c.control.Consume(queue, "", true, false, false, false, nil))
 	fmt.Println("READY", c.name)
-	seconds, _ := strconv.ParseFloat(options["control_timeout"], 64)
-	return c.listen(messages, time.Duration(seconds*float64(time.Second)))
+	for message := range messages {
+		arrived := time.Now().UnixNano()
+		if c.heard.Swap(arrived) == 0 {
+			go c.watch(must(strconv.ParseFloat(given["control_timeout"], 64)))
+		}
+		if c.handle(message, arrived) {
+			return
+		}
+	}
+	stop(1, "the control connection is lost")
 }
 
-// listen handles control messages until TERMINATE; silence after the first ENLIST ends it (IOP-5).
-func (c *client) listen(messages <-chan amqp.Delivery, limit time.Duration) error {
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		select {
-		case message, open := <-messages:
-			if !open {
-				return errors.New("the control connection is lost")
-			}
-			arrived := time.Now()
-			c.touch(arrived)
-			if c.handle(message, arrived) {
-				return nil
-			}
-		case now := <-ticker.C:
-			if c.silent(now, limit) {
-				fmt.Fprintln(os.Stderr, "go client: nothing heard for", limit)
-				os.Exit(exitSilence)
-			}
+func (c *client) open() *amqp.Connection {
+	return must(amqp.DialConfig(c.url, amqp.Config{
+		Heartbeat: 30 * time.Second, Dial: amqp.DefaultDial(50 * time.Second),
+	}))
+}
+
+// watch ends the client after too long a silence (IOP-5).
+func (c *client) watch(seconds float64) {
+	for limit := time.Duration(seconds * float64(time.Second)); ; time.Sleep(limit / 20) {
+		if time.Since(time.Unix(0, c.heard.Load())) > limit {
+			stop(3, "nothing heard")
 		}
 	}
 }
 
-// touch notes that something was heard; before the first ENLIST nothing is expected.
-func (c *client) touch(now time.Time) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if !c.heard.IsZero() {
-		c.heard = now
-	}
-}
-
-func (c *client) silent(now time.Time, limit time.Duration) bool {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	return !c.heard.IsZero() && now.Sub(c.heard) > limit
-}
-
-func (c *client) handle(message amqp.Delivery, arrived time.Time) (terminate bool) {
-	kind, _ := message.Headers["CONTROL_TYPE"].(string)
-	if kind == "" {
-		kind, _ = message.Headers["CONTROL_TOPIC"].(string)
+func (c *client) handle(message amqp.Delivery, arrived int64) (terminate bool) {
+	kind := message.Headers["CONTROL_TYPE"]
+	if kind == nil {
+		kind = message.Headers["CONTROL_TOPIC"]
 	}
 	switch kind {
 	case "INVITE":
 		c.answerInvite(message)
-	case "ASSIGN_ROLE":
-		c.lock.Lock()
-		c.assigned++
-		correlation := fmt.Sprintf("%s.%d", c.instance, c.assigned)
-		c.lock.Unlock()
-		go c.assign(message, correlation)
-	case "START", "STATUS_REQUEST":
-		c.lock.Lock()
-		found := c.roles[message.CorrelationId]
-		c.lock.Unlock()
-		if found != nil {
-			go c.play(found, kind, message)
-		}
 	case "CLOCK_SYNCH":
-		c.reply(message, amqp.Table{
-			"CONTROL_TYPE": kind, "T1": message.Headers["T1"],
-			"T2": arrived.UnixNano(), "T3": time.Now().UnixNano(),
-		}, nil)
-	case "TERMINATE":
-		return true
+		stamps := amqp.Table{"T1": message.Headers["T1"], "T2": arrived, "T3": time.Now().UnixNano()}
+		c.reply(message, "CLOCK_SYNCH", stamps, nil)
+	case "ASSIGN_ROLE":
+		c.made++
+		asked := make(chan amqp.Delivery, 16)
+		c.held[message.CorrelationId] = asked
+		go c.play(message, asked, fmt.Sprintf("%s.%d", c.instance, c.made))
+	case "START", "STATUS_REQUEST":
+		if asked := c.held[message.CorrelationId]; asked != nil {
+			asked <- message
+			if message.Headers["FINAL"] == true {
+				delete(c.held, message.CorrelationId)
+			}
+		}
 	}
-	return false
+	return kind == "TERMINATE"
 }
 
 func (c *client) answerInvite(message amqp.Delivery) {
-	headers := amqp.Table{"CONTROL_TYPE": "ENLIST", "CLIENT_PRIVATE_CONTROL_KEY": c.key}
-	var body any
 	test, named := message.Headers["TEST_NAME"].(string)
-	switch {
-	case !named:
-		body = map[string]any{
-			"protocol": 1, "language": "go", "runtime": runtime.Version(), "library": "amqp091-go",
-			"library_version": libraryVersion, "platform": runtime.GOOS, "tests": tests,
-			"cannot": map[string]string{}, "field_tags": "tbBsuIilfdDSATFVx",
-		}
-	case !slices.Contains(tests, test):
-		headers = amqp.Table{"CONTROL_TYPE": "DECLINE", "REASON": "there is no test " + test}
-	default:
-		headers["ROLES"] = "SENDER,RECEIVER"
-	}
-	c.reply(message, headers, body)
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if headers["CONTROL_TYPE"] == "ENLIST" {
-		c.heard = time.Now()
-	}
-}
-
-// assign opens what the role needs and accepts it; what the broker refuses is reported (IOP-29).
-func (c *client) assign(message amqp.Delivery, correlation string) {
-	parameters, err := readParameters(c.given, message.Body)
-	if err != nil {
-		c.reply(message, amqp.Table{"CONTROL_TYPE": "DECLINE", "REASON": err.Error()}, nil)
+	if named && !slices.Contains(tests, test) {
+		c.reply(message, "DECLINE", amqp.Table{"REASON": "there is no test " + test}, nil)
 		return
 	}
-	test, _ := message.Headers["TEST_NAME"].(string)
-	accept := amqp.Table{"CONTROL_TYPE": "ACCEPT_ROLE"}
-	var opened role
-	var failed *report
-	if message.Headers["ROLE"] == "SENDER" {
-		accept["CORRELATION_ID"] = correlation
-		opened, failed = c.newSender(test, parameters, correlation)
-	} else {
-		opened, failed = c.newReceiver(parameters)
-	}
-	if failed != nil {
-		c.send(message, *failed)
-		return
-	}
-	c.lock.Lock()
-	c.roles[message.CorrelationId] = opened
-	c.lock.Unlock()
-	c.reply(message, accept, nil)
-}
-
-func (c *client) play(found role, kind string, message amqp.Delivery) {
-	var told report
-	if kind == "START" {
-		told = found.start(message.Headers)
-	} else {
-		told = found.status(message.Headers)
-	}
-	if found.over() {
-		c.lock.Lock()
-		delete(c.roles, message.CorrelationId)
-		c.lock.Unlock()
-	}
-	c.send(message, told)
-}
-
-func (c *client) send(request amqp.Delivery, told report) {
-	headers := amqp.Table{"CONTROL_TYPE": "REPORT", "MESSAGE_COUNT": told.count}
-	if told.correlationID != "" {
-		headers["CORRELATION_ID"] = told.correlationID
-	}
-	c.reply(request, headers, told.body)
-}
-
-func (c *client) reply(request amqp.Delivery, headers amqp.Table, body any) {
-	headers["CLIENT_NAME"], headers["CLIENT_INSTANCE"] = c.name, c.instance
-	var text []byte
-	if body != nil {
-		text, _ = json.Marshal(body)
-	}
-	out := amqp.Publishing{Headers: headers, CorrelationId: request.CorrelationId, Body: text}
-	if err := c.control.Publish("", request.ReplyTo, false, false, out); err != nil {
-		fmt.Fprintln(os.Stderr, "go client: a reply was not sent:", err)
-	}
-}
-
-func (c *client) open() (*amqp.Connection, error) {
-	return amqp.DialConfig(c.url, amqp.Config{
-		Heartbeat: 30 * time.Second,
-		Dial: func(network, address string) (net.Conn, error) {
-			return net.DialTimeout(network, address, 50*time.Second)
-		},
+	c.reply(message, "ENLIST", amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": c.key}, map[string]any{
+		"protocol": 2, "language": "go", "runtime": runtime.Version(), "library": "amqp091-go",
+		"library_version": "1.16.0", "platform": runtime.GOOS, "tests": tests, "given": c.given,
+		"cannot": map[string]string{}, "field_tags": "tbBsuIilfdDSATFVx",
 	})
 }
 
-func randomID() string {
-	raw := make([]byte, 8)
-	_, _ = rand.Read(raw)
-	return "go-" + hex.EncodeToString(raw)
+// play accepts a role when it is ready, does what it is asked, one after the other, and reports.
+func (c *client) play(request amqp.Delivery, asked <-chan amqp.Delivery, correlation string) {
+	r := newRole(c, correlation)
+	report := func() {
+		fields := amqp.Table{"MESSAGE_COUNT": r.received(), "CORRELATION_ID": correlation}
+		c.reply(request, "REPORT", fields, r.report())
+	}
+	r.attempt(func() {
+		check(json.Unmarshal(request.Body, &r.parameters))
+		if request.Headers["ROLE"] == "SENDER" {
+			r.openSender()
+		} else {
+			r.openReceiver()
+		}
+	})
+	final := r.failed()
+	if !final {
+		c.reply(request, "ACCEPT_ROLE", amqp.Table{"CORRELATION_ID": correlation}, nil)
+	}
+	for !final {
+		request = <-asked
+		final = request.Headers["FINAL"] == true
+		r.attempt(func() {
+			if request.Headers["CONTROL_TYPE"] == "START" {
+				r.start(request.Headers)
+			} else {
+				r.status(request.Headers, final)
+			}
+		})
+		if !final {
+			report()
+		}
+	}
+	r.close()
+	report()
+}
+
+func (c *client) reply(request amqp.Delivery, kind string, headers amqp.Table, body any) {
+	headers["CONTROL_TYPE"], headers["CLIENT_NAME"], headers["CLIENT_INSTANCE"] = kind, c.name, c.instance
+	out := amqp.Publishing{Headers: headers, CorrelationId: request.CorrelationId}
+	if body != nil {
+		out.Body = must(json.Marshal(body))
+	}
+	check(c.control.Publish("", request.ReplyTo, false, false, out))
 }

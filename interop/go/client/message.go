@@ -1,106 +1,26 @@
-// What the roles share: parameters, seeded bodies, runs of numbers, digests and tagged values.
+// Messages: seeded bodies, envelopes, properties, and header values as tagged JSON.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash"
 	"math"
+	"reflect"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-const blockSize = 65521
-
-type destination struct{ Exchange, Key, Queue string }
-
-type parameters struct {
-	Pattern           string                       `json:"pattern"`
-	Destinations      []destination                `json:"destinations"`
-	NumPublishers     int                          `json:"num_publishers"`
-	NumMessages       int                          `json:"num_messages"`
-	MessageBytes      int                          `json:"message_bytes"`
-	Seed              uint32                       `json:"seed"`
-	Consumers         []consumerPlace              `json:"consumers"`
-	ConsumerOutActive bool                         `json:"consumer_out_active"`
-	Persistent        bool                         `json:"persistent"`
-	Mandatory         bool                         `json:"mandatory"`
-	Immediate         bool                         `json:"immediate"`
-	Transactional     bool                         `json:"transactional"`
-	TxBatchSize       int                          `json:"tx_batch_size"`
-	OutgoingRate      float64                      `json:"outgoing_rate"`
-	InboundRate       float64                      `json:"inbound_rate"`
-	AckMode           string                       `json:"ack_mode"`
-	NoLocal           bool                         `json:"no_local"`
-	Exclusive         bool                         `json:"exclusive"`
-	PrefetchCount     int                          `json:"prefetch_count"`
-	HeaderFields      map[string]json.RawMessage   `json:"header_fields"`
-	Check             string                       `json:"check"`
-	Stamp             bool                         `json:"stamp"`
-	ClockShift        string                       `json:"clock_shift_ns"`
-	Envelopes         [][]byte                     `json:"envelopes"`
-	Tables            []map[string]json.RawMessage `json:"tables"`
-	Echo              bool                         `json:"echo"`
-	RequeueFirst      int                          `json:"requeue_first"`
-}
-
-type consumerPlace struct {
-	Index       int `json:"index"`
-	Destination int `json:"destination"`
-}
-
-// readParameters takes the body over what the command line gave over the defaults.
-func readParameters(given map[string]json.RawMessage, body []byte) (*parameters, error) {
-	p := &parameters{
-		Pattern: "p2p", NumPublishers: 1, NumMessages: 100, Seed: 1, ConsumerOutActive: true,
-		TxBatchSize: 100, AckMode: "auto", Check: "hash", ClockShift: "0",
-	}
-	first, _ := json.Marshal(given)
-	if err := json.Unmarshal(first, p); err != nil {
-		return nil, fmt.Errorf("a parameter of the command line: %w", err)
-	}
-	if len(body) == 0 {
-		return p, nil
-	}
-	return p, json.Unmarshal(body, p)
-}
-
-var (
-	blocksLock sync.Mutex
-	blocks     = map[uint32][]byte{}
-)
-
-// body gives n bytes of message i: the seed's block, repeated, from offset i * 257.
-func body(seed uint32, i, n int) []byte {
-	blocksLock.Lock()
-	block, known := blocks[seed]
-	if !known {
-		if len(blocks) > 8 {
-			clear(blocks)
-		}
-		block = make([]byte, blockSize)
-		state := uint64(seed) & 0x7fffffff
-		for at := range block {
-			state = (state*1103515245 + 12345) & 0x7fffffff
-			block[at] = byte(state >> 16)
-		}
-		blocks[seed] = block
-	}
-	blocksLock.Unlock()
-	out := make([]byte, 0, n)
-	for at := (i * 257) % blockSize; len(out) < n; at = 0 {
-		out = append(out, block[at:min(blockSize, at+n-len(out))]...)
-	}
-	return out
+// makeBody gives the body of a message: the first 31 bytes of a hash, over and over.
+func makeBody(seed, sequence, size int) []byte {
+	pattern := sha256.Sum256(fmt.Appendf(nil, "%d.%d", seed, sequence))
+	return bytes.Repeat(pattern[:31], size/31+1)[:size]
 }
 
 // firstDifference gives the offset where two bodies part, or -1.
@@ -108,127 +28,98 @@ func firstDifference(one, other []byte) int {
 	if bytes.Equal(one, other) {
 		return -1
 	}
-	shorter := min(len(one), len(other))
-	for at := range shorter {
-		if one[at] != other[at] {
-			return at
+	at := 0
+	for at < len(one) && at < len(other) && one[at] == other[at] {
+		at++
+	}
+	return at
+}
+
+// project carries an envelope as the RabbitMQ binding says; the body is not touched.
+func project(raw []byte) amqp.Publishing {
+	var read struct {
+		Job, Urn string
+		Attempts *int32
+		Trace    string `json:"trace_id"`
+		Meta     struct {
+			ID, Lang string
+			Version  *int32 `json:"schema_version"`
 		}
 	}
-	return shorter
+	check(json.Unmarshal(raw, &read))
+	headers := amqp.Table{}
+	if read.Meta.Version != nil {
+		headers["x-schema-version"] = *read.Meta.Version
+	}
+	if read.Attempts != nil {
+		headers["x-attempts"] = *read.Attempts
+	}
+	if read.Meta.Lang != "" {
+		headers["x-source-lang"] = read.Meta.Lang
+	}
+	return amqp.Publishing{
+		Headers: headers, Body: raw, Type: cmp.Or(read.Job, read.Urn), CorrelationId: read.Trace,
+		MessageId: read.Meta.ID, AppId: "babelqueue", ContentType: "application/json",
+		ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
+	}
 }
 
-// runs writes numbers as they happened, ascending neighbours together: 0-3,5,4,6-49.
-func runs(numbers []int) string {
-	var out []string
-	for i := 0; i < len(numbers); {
-		j := i
-		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
-			j++
+// propertiesOf gives the properties that are set.
+func propertiesOf(from amqp.Delivery) map[string]any {
+	found := map[string]any{
+		"content_type": from.ContentType, "content_encoding": from.ContentEncoding,
+		"delivery_mode": from.DeliveryMode, "priority": from.Priority,
+		"correlation_id": from.CorrelationId, "reply_to": from.ReplyTo, "type": from.Type,
+		"expiration": from.Expiration, "message_id": from.MessageId, "user_id": from.UserId,
+		"app_id": from.AppId,
+	}
+	for name, value := range found {
+		if value == "" || value == uint8(0) {
+			delete(found, name)
 		}
-		if j > i {
-			out = append(out, fmt.Sprintf("%d-%d", numbers[i], numbers[j]))
-		} else {
-			out = append(out, strconv.Itoa(numbers[i]))
-		}
-		i = j + 1
 	}
-	return strings.Join(out, ",")
+	return found
 }
 
-type digest struct{ sum hash.Hash }
-
-func newDigest(check string) digest {
-	if check != "hash" {
-		return digest{}
-	}
-	return digest{sha256.New()}
-}
-
-func (d digest) add(body []byte) {
-	if d.sum != nil {
-		one := sha256.Sum256(body)
-		d.sum.Write(one[:])
-	}
-}
-
-func (d digest) text() string {
-	if d.sum == nil {
-		return ""
-	}
-	return hex.EncodeToString(d.sum.Sum(nil))
-}
-
-type closing struct {
-	Level string `json:"level"`
-	Code  int    `json:"code"`
-	Text  string `json:"text"`
-}
-
-// readFault tells a close by the broker from any other failure.
-func readFault(connection *amqp.Connection, closed <-chan *amqp.Error, err error) (*closing, string) {
-	var fault *amqp.Error
-	select {
-	case fault = <-closed:
-	default:
-	}
-	if fault == nil && !errors.As(err, &fault) {
-		if err == nil {
-			return nil, ""
-		}
-		return nil, err.Error()
-	}
-	if !fault.Server {
-		return nil, fault.Error()
-	}
-	level := "channel"
-	if connection == nil || connection.IsClosed() {
-		level = "connection"
-	}
-	return &closing{level, fault.Code, fault.Reason}, ""
+var integers = map[string]reflect.Type{
+	"b": reflect.TypeFor[int8](), "B": reflect.TypeFor[uint8](), "s": reflect.TypeFor[int16](),
+	"u": reflect.TypeFor[uint16](), "I": reflect.TypeFor[int32](), "i": reflect.TypeFor[uint32](),
+	"l": reflect.TypeFor[int64](),
 }
 
 // tag gives the tagged form of a header value.
-func tag(value any) any {
+func tag(value any) []any {
 	switch v := value.(type) {
 	case bool:
 		return []any{"t", v}
-	case int8:
-		return []any{"b", strconv.FormatInt(int64(v), 10)}
-	case uint8:
-		return []any{"B", strconv.FormatInt(int64(v), 10)}
-	case int16:
-		return []any{"s", strconv.FormatInt(int64(v), 10)}
-	case uint16:
-		return []any{"u", strconv.FormatInt(int64(v), 10)}
-	case int32:
-		return []any{"I", strconv.FormatInt(int64(v), 10)}
-	case uint32:
-		return []any{"i", strconv.FormatInt(int64(v), 10)}
-	case int64:
-		return []any{"l", strconv.FormatInt(v, 10)}
 	case float32:
 		return []any{"f", fmt.Sprintf("0x%08x", math.Float32bits(v))}
 	case float64:
 		return []any{"d", fmt.Sprintf("0x%016x", math.Float64bits(v))}
 	case amqp.Decimal:
-		return []any{"D", strconv.Itoa(int(v.Scale)), strconv.Itoa(int(v.Value))}
+		return []any{"D", fmt.Sprint(v.Scale), fmt.Sprint(v.Value)}
 	case string:
-		if !utf8.ValidString(v) {
-			return []any{"x", hex.EncodeToString([]byte(v))}
+		if utf8.ValidString(v) {
+			return []any{"S", v}
 		}
-		return []any{"S", v}
-	case time.Time:
-		return []any{"T", strconv.FormatInt(v.Unix(), 10)}
+		return []any{"x", hex.EncodeToString([]byte(v))}
 	case []byte:
 		return []any{"x", hex.EncodeToString(v)}
+	case time.Time:
+		return []any{"T", fmt.Sprint(v.Unix())}
 	case []any:
-		out := make([]any, 0, len(v))
-		for _, one := range v {
-			out = append(out, tag(one))
+		items := make([]any, len(v))
+		for at, item := range v {
+			items[at] = tag(item)
 		}
-		return []any{"A", out}
+		return []any{"A", items}
 	case amqp.Table:
 		return []any{"F", tagTable(v)}
+	}
+	for letter, kind := range integers {
+		if reflect.TypeOf(value) == kind {
+			return []any{letter, fmt.Sprint(value)}
+		}
 	}
 	return []any{"V"}
 }
@@ -241,131 +132,45 @@ func tagTable(table amqp.Table) map[string]any {
 	return out
 }
 
-func untagTable(tagged map[string]json.RawMessage) (amqp.Table, error) {
-	out := amqp.Table{}
-	for name, raw := range tagged {
-		value, err := untag(raw)
-		if err != nil {
-			return nil, err
-		}
-		out[name] = value
-	}
-	return out, nil
-}
-
 // untag gives the library's value for a tagged one.
-func untag(raw json.RawMessage) (any, error) {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return nil, err
+func untag(tagged any) any {
+	parts := tagged.([]any)
+	if len(parts) == 1 {
+		return nil
 	}
-	texts := make([]string, len(parts))
-	for i, part := range parts {
-		_ = json.Unmarshal(part, &texts[i]) // what is no text is read below
-	}
-	switch texts[0] {
-	case "t":
-		return string(parts[1]) == "true", nil
-	case "A":
-		var items []json.RawMessage
-		if err := json.Unmarshal(parts[1], &items); err != nil {
-			return nil, err
-		}
-		out := make([]any, 0, len(items))
-		for _, item := range items {
-			value, err := untag(item)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, value)
-		}
-		return out, nil
-	case "F":
-		var items map[string]json.RawMessage
-		if err := json.Unmarshal(parts[1], &items); err != nil {
-			return nil, err
-		}
-		return untagTable(items)
-	case "S":
-		return texts[1], nil
+	text, _ := parts[1].(string)
+	letter := parts[0].(string)
+	switch letter {
+	case "t", "S":
+		return parts[1]
 	case "x":
-		return hex.DecodeString(texts[1])
-	case "V":
-		return nil, nil
+		return must(hex.DecodeString(text))
 	case "f":
-		bits, err := strconv.ParseUint(texts[1], 0, 32)
-		return math.Float32frombits(uint32(bits)), err
+		return math.Float32frombits(uint32(must(strconv.ParseUint(text, 0, 32))))
 	case "d":
-		bits, err := strconv.ParseUint(texts[1], 0, 64)
-		return math.Float64frombits(bits), err
+		return math.Float64frombits(must(strconv.ParseUint(text, 0, 64)))
 	case "D":
-		scale, err := strconv.ParseUint(texts[1], 10, 8)
-		if err != nil {
-			return nil, err
-		}
-		value, err := strconv.ParseInt(texts[2], 10, 32)
-		return amqp.Decimal{Scale: uint8(scale), Value: int32(value)}, err
-	}
-	return untagInteger(texts)
-}
-
-func untagInteger(texts []string) (any, error) {
-	number, err := strconv.ParseInt(texts[1], 10, 64)
-	if err != nil {
-		return nil, err
-	}
-	switch texts[0] {
-	case "b":
-		return int8(number), nil
-	case "B":
-		return uint8(number), nil
-	case "s":
-		return int16(number), nil
-	case "u":
-		return uint16(number), nil
-	case "I":
-		return int32(number), nil
-	case "i":
-		return uint32(number), nil
-	case "l":
-		return number, nil
+		value := must(strconv.ParseInt(parts[2].(string), 10, 32))
+		return amqp.Decimal{Scale: uint8(must(strconv.ParseUint(text, 10, 8))), Value: int32(value)}
 	case "T":
-		return time.Unix(number, 0), nil
+		return time.Unix(must(strconv.ParseInt(text, 10, 64)), 0)
+	case "A":
+		items := []any{}
+		for _, item := range parts[1].([]any) {
+			items = append(items, untag(item))
+		}
+		return items
+	case "F":
+		return untagTable(parts[1].(map[string]any))
 	}
-	return nil, fmt.Errorf("the library has no header value of type %q", texts[0])
+	number := must(strconv.ParseInt(text, 10, 64))
+	return reflect.ValueOf(number).Convert(integers[letter]).Interface()
 }
 
-// integer reads a header of any integer type.
-func integer(value any) (int64, bool) {
-	switch v := value.(type) {
-	case int8:
-		return int64(v), true
-	case uint8:
-		return int64(v), true
-	case int16:
-		return int64(v), true
-	case uint16:
-		return int64(v), true
-	case int32:
-		return int64(v), true
-	case uint32:
-		return int64(v), true
-	case int64:
-		return v, true
+func untagTable(tagged map[string]any) amqp.Table {
+	out := amqp.Table{}
+	for name, value := range tagged {
+		out[name] = untag(value)
 	}
-	return 0, false
-}
-
-func integerOr(value any, otherwise int) int {
-	if number, there := integer(value); there {
-		return int(number)
-	}
-	return otherwise
-}
-
-func nanoseconds(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return strconv.FormatInt(at.UnixNano(), 10)
+	return out
 }

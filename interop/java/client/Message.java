@@ -1,8 +1,4 @@
-import com.google.gson.Gson;
-import com.google.gson.GsonBuilder;
-import com.google.gson.JsonArray;
-import com.google.gson.JsonElement;
-import com.google.gson.JsonObject;
+import com.google.gson.*;
 import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.LongString;
 import java.math.BigDecimal;
@@ -10,23 +6,18 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.time.Instant;
-import java.util.ArrayList;
-import java.util.Date;
-import java.util.HashMap;
-import java.util.HexFormat;
-import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.*;
 
-/** A message to send, and what both roles share: bodies, runs, digests, the clock, tagged values. */
+/** A message to send, and how messages are made and read: bodies, envelopes, tagged values. */
 record Message(AMQP.BasicProperties properties, byte[] body) {
-  static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
-  static final String TAGS = "tbsIlfdDSATFVx";
-  private static final int BLOCK = 65521;
-  private static final Map<Integer, byte[]> BLOCKS = new ConcurrentHashMap<>();
+  private static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
+
+  static byte[] json(Object value) {
+    return GSON.toJson(value).getBytes(StandardCharsets.UTF_8);
+  }
 
   /** Unix time in nanoseconds. */
   static long now() {
@@ -34,115 +25,95 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     return instant.getEpochSecond() * 1_000_000_000L + instant.getNano();
   }
 
-  private static byte[] block(int seed) {
-    byte[] block = new byte[BLOCK];
-    long state = seed & 0x7fffffffL;
-    for (int at = 0; at < BLOCK; at++) {
-      state = (state * 1103515245L + 12345) & 0x7fffffffL;
-      block[at] = (byte) (state >> 16);
-    }
-    return block;
-  }
-
-  /** Give n bytes of message i: the seed's block, repeated, from offset i * 257. */
-  static byte[] body(int seed, int i, int n) {
-    if (BLOCKS.size() > 8) BLOCKS.clear();
-    byte[] block = BLOCKS.computeIfAbsent(seed, Message::block);
-    byte[] out = new byte[n];
-    int at = (int) (i * 257L % BLOCK);
-    for (int filled = 0; filled < n; at = 0) {
-      int part = Math.min(BLOCK - at, n - filled);
-      System.arraycopy(block, at, out, filled, part);
-      filled += part;
-    }
-    return out;
-  }
-
-  /** Write numbers as they happened, ascending neighbours together: 0-3,5,4,6-49. */
-  static String runs(List<Integer> numbers) {
-    List<String> out = new ArrayList<>();
-    for (int i = 0, j = 0; i < numbers.size(); i = ++j) {
-      while (j + 1 < numbers.size() && numbers.get(j + 1) == numbers.get(j) + 1) j++;
-      out.add(j > i ? numbers.get(i) + "-" + numbers.get(j) : String.valueOf(numbers.get(i)));
-    }
-    return String.join(",", out);
-  }
-
-  private static MessageDigest sha() {
+  private static byte[] digest(byte[] body) {
     try {
-      return MessageDigest.getInstance("SHA-256");
-    } catch (NoSuchAlgorithmException impossible) {
+      return MessageDigest.getInstance("SHA-256").digest(body);
+    } catch (GeneralSecurityException impossible) {
       throw new IllegalStateException(impossible); // every Java platform has it
     }
   }
 
   static String sha256(byte[] body) {
-    return HexFormat.of().formatHex(sha().digest(body));
+    return HexFormat.of().formatHex(digest(body));
   }
 
-  /** The digest of a list of bodies; empty where only counts are asked for. */
-  static final class Digest {
-    private final MessageDigest sum;
-
-    Digest(String check) {
-      sum = check.equals("hash") ? sha() : null;
-    }
-
-    synchronized void add(byte[] body) {
-      if (sum != null) sum.update(sha().digest(body));
-    }
-
-    synchronized String text() {
-      if (sum == null) return "";
-      try {
-        return HexFormat.of().formatHex(((MessageDigest) sum.clone()).digest());
-      } catch (CloneNotSupportedException impossible) {
-        throw new IllegalStateException(impossible);
-      }
-    }
+  /** Give the body of a message: the first 31 bytes of a hash, over and over. */
+  static byte[] body(int seed, int sequence, int size) {
+    byte[] pattern = digest((seed + "." + sequence).getBytes(StandardCharsets.UTF_8));
+    byte[] out = new byte[size];
+    for (int at = 0; at < size; at += 31) System.arraycopy(pattern, 0, out, at, Math.min(31, size - at));
+    return out;
   }
 
-  static JsonArray row(Object... values) {
-    return GSON.toJsonTree(values).getAsJsonArray();
+  /** Carry an envelope as the RabbitMQ binding says; what is absent stays absent. */
+  static Message project(String encoded) {
+    byte[] body = Base64.getDecoder().decode(encoded);
+    JsonObject read = JsonParser.parseString(new String(body, StandardCharsets.UTF_8)).getAsJsonObject();
+    JsonObject meta = read.get("meta") instanceof JsonObject there ? there : new JsonObject();
+    Map<String, Object> headers = new HashMap<>();
+    if (there(meta, "schema_version")) headers.put("x-schema-version", meta.get("schema_version").getAsInt());
+    if (there(read, "attempts")) headers.put("x-attempts", read.get("attempts").getAsInt());
+    if (there(meta, "lang")) headers.put("x-source-lang", meta.get("lang").getAsString());
+    return new Message(new AMQP.BasicProperties.Builder()
+        .headers(headers).type(text(read, there(read, "job") ? "job" : "urn")).correlationId(text(read, "trace_id"))
+        .messageId(text(meta, "id")).appId("babelqueue").contentType("application/json")
+        .contentEncoding("utf-8").deliveryMode(2).build(), body);
   }
 
-  /** Read a header of any integer type. */
-  static long integer(Object value, long otherwise) {
-    return value instanceof Number number ? number.longValue() : otherwise;
+  private static boolean there(JsonObject object, String name) {
+    return object.has(name) && !object.get(name).isJsonNull();
   }
 
-  static String text(Object value) {
-    return value == null ? null : value.toString();
+  private static String text(JsonObject object, String name) {
+    return there(object, name) ? object.get(name).getAsString() : null;
+  }
+
+  /** Give the properties that are set. */
+  static Map<String, Object> set(AMQP.BasicProperties from) {
+    Map<String, Object> found = new HashMap<>();
+    found.put("content_type", from.getContentType());
+    found.put("content_encoding", from.getContentEncoding());
+    found.put("delivery_mode", from.getDeliveryMode());
+    found.put("priority", from.getPriority());
+    found.put("correlation_id", from.getCorrelationId());
+    found.put("reply_to", from.getReplyTo());
+    found.put("expiration", from.getExpiration());
+    found.put("message_id", from.getMessageId());
+    found.put("type", from.getType());
+    found.put("user_id", from.getUserId());
+    found.put("app_id", from.getAppId());
+    found.values().removeIf(value -> value == null);
+    return found;
   }
 
   /** Give the tagged form; the library reads uint8 and uint16 as Integer and uint32 as Long. */
-  private static JsonArray tag(Object value) {
-    if (value instanceof Boolean flag) return row("t", flag);
-    if (value instanceof Byte number) return row("b", number.toString());
-    if (value instanceof Short number) return row("s", number.toString());
-    if (value instanceof Integer || value instanceof Long) return row("*", value.toString());
-    if (value instanceof Float number) return row("f", String.format("0x%08x", Float.floatToRawIntBits(number)));
-    if (value instanceof Double number) return row("d", String.format("0x%016x", Double.doubleToRawLongBits(number)));
-    if (value instanceof BigDecimal number) return row("D", String.valueOf(number.scale()), number.unscaledValue().toString());
-    if (value instanceof Date date) return row("T", String.valueOf(date.getTime() / 1000));
-    if (value instanceof byte[] bytes) return row("x", HexFormat.of().formatHex(bytes));
+  private static List<Object> tag(Object value) {
+    if (value instanceof Boolean) return List.of("t", value);
+    if (value instanceof Byte) return List.of("b", value.toString());
+    if (value instanceof Short) return List.of("s", value.toString());
+    if (value instanceof Integer || value instanceof Long) return List.of("*", value.toString());
+    if (value instanceof Float it) return List.of("f", String.format("0x%08x", Float.floatToRawIntBits(it)));
+    if (value instanceof Double it) return List.of("d", String.format("0x%016x", Double.doubleToRawLongBits(it)));
+    if (value instanceof BigDecimal number) return List.of("D", "" + number.scale(), "" + number.unscaledValue());
+    if (value instanceof Date date) return List.of("T", "" + date.getTime() / 1000);
+    if (value instanceof byte[] bytes) return List.of("x", HexFormat.of().formatHex(bytes));
     if (value instanceof LongString string) return tagString(string.getBytes());
-    if (value instanceof List<?> list) return row("A", list.stream().map(Message::tag).toList());
-    if (value instanceof Map<?, ?> map) return row("F", tagTable(map));
-    return row("V");
+    if (value instanceof List<?> list) return List.of("A", list.stream().map(Message::tag).toList());
+    if (value instanceof Map<?, ?> map) return List.of("F", tagTable(map));
+    return List.of("V");
   }
 
-  private static JsonArray tagString(byte[] bytes) {
+  private static List<Object> tagString(byte[] bytes) {
     try {
-      return row("S", StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString());
+      return List.of("S", StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString());
     } catch (CharacterCodingException notText) {
-      return row("x", HexFormat.of().formatHex(bytes));
+      return List.of("x", HexFormat.of().formatHex(bytes));
     }
   }
 
-  static JsonObject tagTable(Map<?, ?> table) {
-    JsonObject out = new JsonObject();
-    table.forEach((name, value) -> out.add(name.toString(), tag(value)));
+  static Map<String, Object> tagTable(Map<?, ?> table) {
+    Map<String, Object> out = new HashMap<>();
+    if (table != null) table.forEach((name, value) -> out.put(name.toString(), tag(value)));
     return out;
   }
 
@@ -153,31 +124,9 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     return out;
   }
 
-  /** Give a type in a tagged table that the library cannot write, or null. */
-  static String unwritable(JsonObject table) {
-    for (Map.Entry<String, JsonElement> one : table.entrySet()) {
-      String found = unwritable(one.getValue().getAsJsonArray());
-      if (found != null) return found;
-    }
-    return null;
-  }
-
-  private static String unwritable(JsonArray tagged) {
-    String tag = tagged.get(0).getAsString();
-    if (!TAGS.contains(tag)) return tag;
-    if (tag.equals("F")) return unwritable(tagged.get(1).getAsJsonObject());
-    if (!tag.equals("A")) return null;
-    for (JsonElement one : tagged.get(1).getAsJsonArray()) {
-      String found = unwritable(one.getAsJsonArray());
-      if (found != null) return found;
-    }
-    return null;
-  }
-
   private static Object untag(JsonArray tagged) {
-    String tag = tagged.get(0).getAsString();
     JsonElement value = tagged.size() > 1 ? tagged.get(1) : null;
-    return switch (tag) {
+    return switch (tagged.get(0).getAsString()) {
       case "t" -> value.getAsBoolean();
       case "b" -> value.getAsByte();
       case "s" -> value.getAsShort();
@@ -190,9 +139,13 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
       case "T" -> new Date(value.getAsLong() * 1000);
       case "x" -> HexFormat.of().parseHex(value.getAsString());
       case "V" -> null;
-      case "A" -> value.getAsJsonArray().asList().stream().map(one -> untag(one.getAsJsonArray())).collect(ArrayList::new, ArrayList::add, ArrayList::addAll);
+      case "A" -> {
+        List<Object> items = new ArrayList<>();
+        value.getAsJsonArray().forEach(item -> items.add(untag(item.getAsJsonArray())));
+        yield items;
+      }
       case "F" -> untagTable(value.getAsJsonObject());
-      default -> throw new IllegalArgumentException("amqp-client has no header value of type " + tag);
+      default -> throw new IllegalArgumentException("amqp-client has no such header value: " + tagged);
     };
   }
 }

@@ -1,88 +1,78 @@
-/** What the roles share: seeded bodies, runs of numbers, digests, the clock and tagged values. */
-import { createHash, type Hash } from "node:crypto";
+/** Messages: seeded bodies, envelopes, properties, and header values as tagged JSON. */
+import { createHash } from "node:crypto";
+import type { Options } from "amqplib";
 
-/** A JSON object whose members the protocol names; they are looked at one by one. */
+/** A JSON object whose members the protocol names. */
 export type Json = Record<string, any>;
-export type Tagged = Record<string, [string, ...any[]]>;
+type Tagged = [string, ...any[]];
 
-const BLOCK = 65521;
-const blocks = new Map<number, Buffer>();
 const origin = BigInt(Math.round(performance.timeOrigin * 1000)) * 1000n;
 
 /** Unix time in nanoseconds. */
 export const now = (): bigint => origin + BigInt(Math.round(performance.now() * 1e6));
 
-export const sha256 = (body: Buffer): string => createHash("sha256").update(body).digest("hex");
+const digest = (body: Buffer | string): Buffer => createHash("sha256").update(body).digest();
+export const sha256 = (body: Buffer): string => digest(body).toString("hex");
 
-function blockOf(seed: number): Buffer {
-  let block = blocks.get(seed);
-  if (block) return block;
-  if (blocks.size > 8) blocks.clear();
-  block = Buffer.alloc(BLOCK);
-  let state = BigInt(seed) & 0x7fffffffn;
-  for (let at = 0; at < BLOCK; at++) {
-    state = (state * 1103515245n + 12345n) & 0x7fffffffn;
-    block[at] = Number((state >> 16n) & 0xffn);
-  }
-  blocks.set(seed, block);
-  return block;
-}
-
-/** n bytes of message i: the seed's block, repeated, from offset i * 257. */
-export function bodyOf(seed: number, i: number, n: number): Buffer {
-  const block = blockOf(seed), out = Buffer.allocUnsafe(n);
-  for (let at = (i * 257) % BLOCK, filled = 0; filled < n; at = 0) filled += block.copy(out, filled, at);
-  return out;
-}
+/** The body of a message: the first 31 bytes of a hash, over and over. */
+export const makeBody = (seed: number, sequence: number, size: number): Buffer =>
+  Buffer.alloc(size, digest(`${seed}.${sequence}`).subarray(0, 31));
 
 /** The offset where two bodies part, or -1. */
 export function firstDifference(one: Buffer, other: Buffer): number {
   if (one.equals(other)) return -1;
-  const shorter = Math.min(one.length, other.length);
-  for (let at = 0; at < shorter; at++) if (one[at] !== other[at]) return at;
-  return shorter;
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  return at;
 }
 
-/** Numbers as they happened, ascending neighbours together: 0-3,5,4,6-49. */
-export function runs(numbers: number[]): string {
-  const out: string[] = [];
-  for (let i = 0, j = 0; i < numbers.length; i = ++j) {
-    while (numbers[j + 1] === numbers[j]! + 1) j++;
-    out.push(j > i ? `${numbers[i]}-${numbers[j]}` : String(numbers[i]));
-  }
-  return out.join(",");
+/** Carry an envelope as the RabbitMQ binding says; what is absent stays absent. */
+export function project(body: Buffer): [Buffer, Options.Publish] {
+  const read = JSON.parse(body.toString());
+  const headers: Json = {};
+  if (read.meta?.schema_version != null) headers["x-schema-version"] = int32(read.meta.schema_version);
+  if (read.attempts != null) headers["x-attempts"] = int32(read.attempts);
+  if (read.meta?.lang != null) headers["x-source-lang"] = read.meta.lang;
+  return [body, {
+    headers, type: read.job ?? read.urn ?? undefined, correlationId: read.trace_id ?? undefined,
+    messageId: read.meta?.id ?? undefined, appId: "babelqueue", contentType: "application/json",
+    contentEncoding: "utf-8", deliveryMode: 2,
+  }];
 }
 
-/** The digest of a list of bodies; empty where only counts are asked for. */
-export class Digest {
-  private sum?: Hash;
-  constructor(check: string) { if (check === "hash") this.sum = createHash("sha256"); }
-  add(body: Buffer): void { this.sum?.update(createHash("sha256").update(body).digest()); }
-  text(): string { return this.sum?.copy().digest("hex") ?? ""; }
-}
+const PROPERTIES = {
+  content_type: "contentType", content_encoding: "contentEncoding", delivery_mode: "deliveryMode",
+  priority: "priority", correlation_id: "correlationId", reply_to: "replyTo", expiration: "expiration",
+  message_id: "messageId", type: "type", user_id: "userId", app_id: "appId",
+};
 
-const INTEGERS: Record<string, string> = { b: "int8", B: "uint8", s: "int16", u: "uint16", I: "int32", i: "uint32", l: "int64", T: "timestamp" };
+/** The properties that are set; JSON leaves out what is undefined. */
+export const propertiesOf = (from: Json): Json =>
+  Object.fromEntries(Object.entries(PROPERTIES).map(([name, ours]) => [name, from[ours]]));
 
-const bits = (text: string, size: number): Buffer => Buffer.from(BigInt(text).toString(16).padStart(size * 2, "0"), "hex");
+export const int32 = (value: number): Json => ({ "!": "int32", value });
+export const int64 = (value: bigint): Json => ({ "!": "int64", value });
+const bits = (text: string): Buffer => Buffer.from(text.slice(2), "hex");
+const integer = (kind: string) => (text: string): Json => ({ "!": kind, value: Number(text) });
+const long = (kind: string) => (text: string): Json => ({ "!": kind, value: BigInt(text) });
+const same = (value: unknown): unknown => value;
 
-function untag([tag, value, more]: [string, ...any[]]): unknown {
-  const integer = INTEGERS[tag];
-  if (integer) return { "!": integer, value: tag === "l" || tag === "T" ? BigInt(value) : Number(value) };
-  switch (tag) {
-    case "t": case "S": return value;
-    case "V": return null;
-    case "x": return Buffer.from(value, "hex");
-    case "A": return value.map(untag);
-    case "F": return untagTable(value);
-    case "f": return { "!": "float", value: bits(value, 4).readFloatBE() };
-    case "d": return { "!": "double", value: bits(value, 8).readDoubleBE() };
-    case "D": return { "!": "decimal", value: { places: Number(value), digits: Number(more) } };
-    default: throw new TypeError(`amqplib has no header value of type ${tag}`);
-  }
-}
+/** By tag, what amqplib writes with it. */
+const WRITE: Record<string, (...rest: any[]) => unknown> = {
+  t: same, S: same, V: () => null, x: (text) => Buffer.from(text, "hex"),
+  b: integer("int8"), B: integer("uint8"), s: integer("int16"), u: integer("uint16"), I: integer("int32"),
+  i: integer("uint32"), l: long("int64"), T: long("timestamp"),
+  f: (text) => ({ "!": "float", value: bits(text).readFloatBE() }),
+  d: (text) => ({ "!": "double", value: bits(text).readDoubleBE() }),
+  D: (places, digits) => ({ "!": "decimal", value: { places: Number(places), digits: Number(digits) } }),
+  A: (items: Tagged[]) => items.map(([tag, ...rest]) => WRITE[tag]!(...rest)),
+  F: (table: Record<string, Tagged>) => untagTable(table),
+};
+export const TAGS = Object.keys(WRITE).join("");
 
 /** The library's header table for a tagged one. */
-export const untagTable = (table: Tagged): Json => Object.fromEntries(Object.entries(table).map(([name, value]) => [name, untag(value)]));
+export const untagTable = (table: Record<string, Tagged>): Json =>
+  Object.fromEntries(Object.entries(table).map(([name, [tag, ...rest]]) => [name, WRITE[tag]!(...rest)]));
 
 function tag(value: any): unknown[] {
   if (value === null) return ["V"];
@@ -90,17 +80,17 @@ function tag(value: any): unknown[] {
   if (typeof value === "string") return ["S", value];
   if (Buffer.isBuffer(value)) return ["x", value.toString("hex")];
   if (Array.isArray(value)) return ["A", value.map(tag)];
-  if (typeof value === "number") return Number.isInteger(value) && !Object.is(value, -0) ? ["*", BigInt(value).toString()] : ["d", double(value)];
-  if (value["!"] === "timestamp") return ["T", BigInt(value.value).toString()];
+  if (Number.isInteger(value) && !Object.is(value, -0)) return ["*", BigInt(value).toString()];
+  if (typeof value === "number") {
+    const raw = Buffer.alloc(8);
+    raw.writeDoubleBE(value);
+    return ["d", `0x${raw.toString("hex")}`];
+  }
+  if (value["!"] === "timestamp") return ["T", String(value.value)];
   if (value["!"] === "decimal") return ["D", String(value.value.places), String(value.value.digits)];
   return ["F", tagTable(value)];
 }
 
-function double(value: number): string {
-  const raw = Buffer.alloc(8);
-  raw.writeDoubleBE(value);
-  return `0x${raw.toString("hex")}`;
-}
-
 /** The tagged form of a header table, as far as the library tells the types. */
-export const tagTable = (table: Json): Json => Object.fromEntries(Object.entries(table).map(([name, value]) => [name, tag(value)]));
+export const tagTable = (table: Json = {}): Json =>
+  Object.fromEntries(Object.entries(table).map(([name, value]) => [name, tag(value)]));

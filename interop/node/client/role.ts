@@ -1,51 +1,214 @@
-/** What both roles share: parameters and their defaults, connections, and how a role went wrong. */
-import amqp, { type Channel, type ChannelModel } from "amqplib";
-import type { Json, Tagged } from "./message.js";
+/** The roles: a sender publishes when it is told to, a receiver consumes from when it accepts. */
+import type { Channel, ChannelModel, ConfirmChannel, ConsumeMessage, Options } from "amqplib";
+import {
+  firstDifference, int32, int64, makeBody, now, project, propertiesOf, sha256, tagTable, untagTable, type Json,
+} from "./message.js";
 
-export type Role = { start(headers: Json): Promise<Report>; status(headers: Json): Promise<Report>; over: boolean };
-export type Report = { count: number; correlationId?: string; body: Json };
-type Closing = { level: string; code: number; text: string } | null;
+/** What the roles need of the client. */
+export type Client = { name: string; open(): Promise<ChannelModel>; touch(): void };
 
-export const DEFAULTS = {
-  pattern: "p2p", destinations: [] as { exchange: string; key: string; queue: string }[], num_publishers: 1, num_messages: 100,
-  message_bytes: 0, seed: 1, consumers: [] as { index: number; destination: number }[], consumer_out_active: true, persistent: false,
-  mandatory: false, immediate: false, transactional: false, tx_batch_size: 100, outgoing_rate: 0, inbound_rate: 0, ack_mode: "auto",
-  no_local: false, exclusive: false, prefetch_count: 0, header_fields: {} as Tagged, check: "hash", stamp: false, clock_shift_ns: "0",
-  envelopes: [] as string[], tables: [] as Tagged[], echo: false, requeue_first: 0,
-};
-export type Parameters = typeof DEFAULTS;
+const rest = (milliseconds: number): Promise<void> =>
+  new Promise((wake) => { if (milliseconds > 0) setTimeout(wake, milliseconds); else wake(); });
 
-export const options: Record<string, string> = {
-  "-b": "127.0.0.1", "-p": "5672", "-v": "/", username: "guest", password: "guest", client_name: "node",
-  control_key: "iop.control", control_timeout: "60",
-};
+/** What both roles have: parameters, connections, and what happened since the last report. */
+export abstract class Role {
+  connections: ChannelModel[] = [];
+  count = 0;
+  failed = false;
+  protected left = 0;
+  protected messages: Json[] = [];
+  protected returned: Json[] = [];
+  protected started = 0n;
+  protected ended = 0n;
+  private closed: Json | null = null;
+  private fault = "";
+  protected changed: () => void = () => undefined;
 
-/** When anything was heard last; 0 before the first ENLIST. */
-export const silence = { heard: 0 };
-export const touch = (): void => { if (silence.heard) silence.heard = performance.now(); };
+  constructor(protected client: Client, protected p: Json, readonly correlation: string) {}
 
-export const open = (): Promise<ChannelModel> => amqp.connect(
-  { hostname: options["-b"], port: Number(options["-p"]), vhost: options["-v"], username: options.username, password: options.password, heartbeat: 30 },
-  { timeout: 50_000 });
+  abstract open(): Promise<void>;
+  async start(_fields: Json): Promise<void> {}
+  async status(_fields: Json): Promise<void> {}
 
-export const int32 = (value: number): Json => ({ "!": "int32", value });
-export const int64 = (value: bigint): Json => ({ "!": "int64", value });
-
-/** What both roles keep: how the broker closed, or what else went wrong. */
-export class Played {
-  closed: Closing = null;
-  fault = "";
-  over = false;
-
-  /** Note the close of a connection or channel by the broker; amqplib tells it by an event. */
-  watch(emitter: ChannelModel | Channel, level: string): void {
-    emitter.on("error", (error) => this.fail(error, level));
+  /** Do something and keep what went wrong. */
+  async attempt(work: () => Promise<void>): Promise<void> {
+    try { await work(); } catch (error) { this.fail(error); }
   }
 
-  fail(error: unknown, level = "channel"): void {
-    const { code, message } = error as { code?: unknown; message?: string };
-    if (typeof code === "number") {
-      if (!this.closed || level === "connection") this.closed = { level, code, text: /with message "(.*)"/s.exec(message ?? "")?.[1] ?? message ?? "" };
-    } else if (!this.closed && !this.fault) this.fault = message ?? String(error);
+  /** Keep how the broker closed, which amqplib tells by an event, or what else went wrong. */
+  protected fail(error: unknown, level = "channel"): void {
+    const { code, message = String(error) } = error as { code?: unknown; message?: string };
+    this.failed = true;
+    if (typeof code !== "number") this.fault ||= message;
+    else if (!this.closed || level === "connection") {
+      this.closed = { level, code, text: /with message "(.*)"/s.exec(message)?.[1] ?? message };
+    }
+    this.changed();
+  }
+
+  protected watch<T extends ChannelModel | Channel>(emitter: T, level: string): T {
+    emitter.on("error", (error) => this.fail(error, level));
+    return emitter;
+  }
+
+  protected async connect(): Promise<ChannelModel> {
+    const connection = this.watch(await this.client.open(), "connection");
+    this.connections.push(connection);
+    return connection;
+  }
+
+  protected hash(body: Buffer): string { return this.p.check === "hash" ? sha256(body) : ""; }
+
+  report(): Json {
+    const { messages, returned, left, closed } = this;
+    this.messages = [];
+    this.returned = [];
+    const error = closed ? "" : this.fault;
+    return { messages, returned, left, closed, error, started_ns: String(this.started), ended_ns: String(this.ended) };
+  }
+}
+
+export class Sender extends Role {
+  private channels: ConfirmChannel[] = [];
+
+  async open(): Promise<void> {
+    const connection = await this.connect();
+    for (let publisher = 0; publisher < this.p.num_publishers; publisher++) {
+      const channel = this.watch(await connection.createConfirmChannel(), "channel");
+      channel.on("return", ({ fields, properties }) =>
+        this.returned.push({ code: (fields as Json).replyCode, headers: tagTable(properties.headers) }));
+      this.channels.push(channel);
+    }
+  }
+
+  override async start(fields: Json): Promise<void> {
+    this.started = now();
+    const { FIRST, MESSAGE_COUNT } = fields;
+    await Promise.all(this.channels.map((_, publisher) => this.publish(publisher, FIRST, MESSAGE_COUNT)));
+    this.ended = now();
+  }
+
+  /** Send one publisher's batch and wait until the broker has it. */
+  private async publish(publisher: number, first: number, count: number): Promise<void> {
+    const channel = this.channels[publisher]!, begun = performance.now();
+    const confirms: Promise<void>[] = [];
+    for (let done = 0; done < count; done++) {
+      if (this.p.outgoing_rate) await rest(begun + (done / this.p.outgoing_rate) * 1000 - performance.now());
+      const sequence = first + done;
+      const [body, options] = this.message(publisher, sequence);
+      const to = this.p.destinations[(publisher + sequence) % this.p.destinations.length];
+      let room = true;
+      confirms.push(new Promise((taken) => {
+        room = channel.publish(to.exchange, to.key, body, options, () => taken());
+      }));
+      this.messages.push({ publisher, sequence, sha256: this.hash(body) });
+      this.count++;
+      if (!room) await new Promise<void>((drained) => channel.once("drain", drained).once("close", drained));
+    }
+    await Promise.all(confirms);
+    await channel.prefetch(0);
+  }
+
+  private message(publisher: number, sequence: number): [Buffer, Options.Publish] {
+    const { envelopes, header_fields, seed, message_bytes, mandatory, persistent } = this.p;
+    if (envelopes.length) return project(Buffer.from(envelopes[sequence % envelopes.length], "base64"));
+    const headers = {
+      ...untagTable(header_fields), CLIENT_NAME: this.client.name, PUBLISHER: int32(publisher),
+      SEQUENCE: int32(sequence), SENT_NS: int64(now()),
+    };
+    return [makeBody(seed, sequence, message_bytes), {
+      headers, mandatory, correlationId: this.correlation, contentType: "application/octet-stream",
+      deliveryMode: persistent ? 2 : 1,
+    }];
+  }
+}
+
+/** A consumer on a connection of its own; `turn` is when it has taken in all that came. */
+type Consumer = {
+  index: number; channel: Channel; queue: string; own: boolean; open: number; last?: ConsumeMessage;
+  turn: Promise<void>;
+};
+
+export class Receiver extends Role {
+  private consumers: Consumer[] = [];
+  private putBack = 0;
+
+  async open(): Promise<void> {
+    for (const { index, destination } of this.p.consumers) {
+      const { exchange, key, queue } = this.p.destinations[destination];
+      const channel = this.watch(await (await this.connect()).createChannel(), "channel");
+      const one: Consumer = { index, channel, queue, own: !queue, open: 0, turn: Promise.resolve() };
+      if (one.own) {
+        one.queue = (await channel.assertQueue("", { exclusive: true, durable: false })).queue;
+        await channel.bindQueue(one.queue, exchange, key);
+      }
+      if (this.p.prefetch_count) await channel.prefetch(this.p.prefetch_count);
+      const { no_ack: noAck, no_local: noLocal, exclusive } = this.p;
+      const options = { consumerTag: "lab", noAck, noLocal, exclusive };
+      await channel.consume(one.queue, (message) => message && this.pace(one, message), options);
+      this.consumers.push(one);
+    }
+  }
+
+  /** Take a message now, or when its turn comes by the inbound rate. */
+  private pace(one: Consumer, message: ConsumeMessage): void {
+    this.client.touch();
+    if (!this.p.inbound_rate) return this.take(one, message);
+    const take = async (): Promise<void> => this.take(one, message);
+    one.turn = one.turn.then(() => this.attempt(take)).then(() => rest(1000 / this.p.inbound_rate));
+  }
+
+  /** Look at one delivery and acknowledge it as we were told, or put it back. */
+  private take(one: Consumer, message: ConsumeMessage): void {
+    const putBack = !message.fields.redelivered && this.putBack < this.p.requeue_first;
+    one.last = message;
+    if (!putBack && !this.p.no_ack) one.open++;
+    if (this.p.ack_first) this.acknowledge(one);
+    this.note(one.index, message, putBack);
+    if (putBack) {
+      this.putBack++;
+      one.channel.nack(message, false, true);
+    } else {
+      this.count++;
+      if (one.open === this.p.ack_every) this.acknowledge(one);
+    }
+    this.changed();
+  }
+
+  private acknowledge(one: Consumer): void {
+    if (one.open) one.channel.ack(one.last!, this.p.ack_every !== 1);
+    one.open = 0;
+  }
+
+  /** List one delivery. */
+  private note(consumer: number, { fields, properties, content }: ConsumeMessage, putBack: boolean): void {
+    const { check, seed, message_bytes, echo } = this.p;
+    const wanted = (): Buffer => makeBody(seed, properties.headers?.SEQUENCE ?? 0, message_bytes);
+    this.messages.push({
+      consumer, redelivered: fields.redelivered, put_back: putBack, arrived_ns: String(now()), length: content.length,
+      sha256: this.hash(content), differs: check === "hash" ? firstDifference(content, wanted()) : -1,
+      properties: propertiesOf(properties), headers: tagTable(properties.headers),
+      body: echo ? content.toString("base64") : undefined,
+    });
+  }
+
+  /** Wait for so many messages, or so long; then end the role if this is final. */
+  override async status(fields: Json): Promise<void> {
+    await new Promise<void>((wake) => {
+      const timer = setTimeout(wake, fields.WAIT_MS);
+      this.changed = () => {
+        if (this.count < fields.WAIT_COUNT && !this.failed) return;
+        clearTimeout(timer);
+        wake();
+      };
+      this.changed();
+    });
+    for (const one of fields.FINAL ? this.consumers : []) {
+      await one.channel.cancel("lab");
+      await one.turn;
+      this.acknowledge(one);
+      await one.channel.prefetch(0); // the answer says that the broker has the acknowledgements
+      if (one.own) this.left += (await one.channel.deleteQueue(one.queue)).messageCount;
+    }
   }
 }

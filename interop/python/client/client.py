@@ -9,20 +9,19 @@ does what it is told and reports what it did; it never judges.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import platform
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pika
-from receiver import Receiver
-from role import Role
-from sender import Sender
-from wire import Closed, Link, tags_in
+from roles import Receiver, Role, Sender
+from wire import WRITE, Closed, Link, long
 
 TESTS = ["TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
          "TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable"]  # fmt: skip
@@ -30,12 +29,7 @@ CANNOT = {
     "immediate": "pika's basic_publish has no such argument",
     "no_local": "pika's basic_consume has no such argument",
 }
-PARAMETERS = {
-    "SENDER": ("immediate", "mandatory", "transactional", "persistent"),
-    "RECEIVER": ("no_local", "exclusive", "ack_mode"),
-}
-TAGS = "tIlDSATFVx"
-LOST, USAGE, SILENT = 1, 2, 3
+LOST, SILENT = 1, 3
 
 
 class Client:
@@ -43,35 +37,24 @@ class Client:
 
     roles: Mapping[str, type[Role]] = {"SENDER": Sender, "RECEIVER": Receiver}
 
-    def __init__(self, host: str, port: int, vhost: str, given: Mapping[str, str]) -> None:
-        self.place = (host, port, vhost)
-        self.given = dict(given)
-        self.name = self.given.get("client_name", "python")
-        self.key = self.given.get("control_key", "iop.control")
-        self.instance = str(uuid.uuid4())
-        self.made = 0
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.given = given
+        self.name, self.key = given["client_name"], given["control_key"]
+        self.instance, self.numbers = str(uuid.uuid4()), itertools.count()
         self.held: dict[str, Role] = {}
         self.tasks: set[asyncio.Task[None]] = set()
-        self.last = time.monotonic()
 
     def heard(self) -> None:
         """Note that something came (IOP-5)."""
         self.last = time.monotonic()
 
-    def fresh_correlation(self) -> str:
-        """Make a correlation id nobody else has (IOP-42)."""
-        self.made += 1
-        return f"{self.instance}.{self.made}"
-
     def connection_parameters(self) -> pika.ConnectionParameters:
         """Give what every connection is opened with."""
-        host, port, vhost = self.place
-        credentials = pika.PlainCredentials(
-            self.given.get("username", "guest"), self.given.get("password", "guest")
-        )
         return pika.ConnectionParameters(
-            host, port, vhost, credentials, heartbeat=0, connection_attempts=1
-        )
+            self.given["host"], int(self.given["port"]), self.given["vhost"],
+            pika.PlainCredentials(self.given["username"], self.given["password"]),
+            heartbeat=0, connection_attempts=1,
+        )  # fmt: skip
 
     def run(self) -> int:
         """Serve until TERMINATE, silence or the loss of the broker."""
@@ -79,14 +62,11 @@ class Client:
 
     async def serve(self) -> int:
         """Listen on the control keys, then wait for the end."""
-        loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[None] = loop.create_future()
-        self.expecting = asyncio.Event()
-        self.control = Link(self.connection_parameters())
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.control = Link(self.connection_parameters(), lambda: self.stop(LOST))
+        call = self.control.call
         try:
-            await self.control.open()
             self.channel = await self.control.channel()
-            call = self.control.call
             made = await call(self.channel.queue_declare, "", exclusive=True, auto_delete=True)
             queue = made.method.queue
             for key in (self.key, f"{self.key}.{self.name}"):
@@ -96,36 +76,32 @@ class Client:
             sys.stderr.write(f"{self.name}: {error}\n")
             return LOST
         self.ready()
-        watch = asyncio.ensure_future(self.watch())
-        await asyncio.wait({self.ended, self.control.closed, watch},
-                           return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
-        return await self.leave(watch)
+        code = await self.ended
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        for link in (*(link for role in self.held.values() for link in role.links), self.control):
+            await link.close()
+        return code
 
     def ready(self) -> None:
         """Tell the start script that we listen."""
         sys.stdout.write(f"READY {self.name}\n")
         sys.stdout.flush()
 
-    async def watch(self) -> None:
-        """End after too long a silence, once we expect messages (IOP-5)."""
-        limit = float(self.given.get("control_timeout", "60"))
-        await self.expecting.wait()
-        left = limit
-        while left > 0:
-            await asyncio.sleep(left)
-            left = self.last + limit - time.monotonic()
+    def stop(self, code: int) -> None:
+        """End with an exit code, unless the end has come already."""
+        if not self.ended.done():
+            self.ended.set_result(code)
 
-    async def leave(self, watch: asyncio.Future[None]) -> int:
-        """Close everything; say why."""
-        code = SILENT if watch.done() else 0 if self.ended.done() else LOST
-        watch.cancel()
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(watch, *self.tasks, return_exceptions=True)
-        for role in self.held.values():
-            await role.close()
-        await self.control.close()
-        return code
+    def watch(self) -> None:
+        """End after too long a silence; it begins when we are invited (IOP-5)."""
+        due = self.last + float(self.given["control_timeout"])
+        if time.monotonic() >= due:
+            self.stop(SILENT)
+        else:
+            loop = asyncio.get_running_loop()
+            loop.call_later(due - time.monotonic(), self.watch)
 
     def on_control(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
         """Do what a control message asks."""
@@ -133,25 +109,19 @@ class Client:
         self.heard()
         fields = properties.headers or {}
         kind = fields.get("CONTROL_TYPE", fields.get("CONTROL_TOPIC"))
-        given = {name: literal(value) for name, value in self.given.items()}
-        parameters = {**given, **(json.loads(body) if body else {})}
         if kind == "INVITE":
-            self.invited(properties, fields, parameters)
+            self.invited(properties, fields.get("TEST_NAME"))
         elif kind == "CLOCK_SYNCH":
-            stamps = {"T1": long_of(fields["T1"]), "T2": long_of(arrived)}
-            self.reply(properties, kind, {**stamps, "T3": long_of(time.time_ns())})
+            stamps = {"T1": fields["T1"], "T2": arrived, "T3": time.time_ns()}
+            self.reply(properties, kind, {name: long(one) for name, one in stamps.items()})
         elif kind == "ASSIGN_ROLE":
-            self.begin(self.assigned(properties, fields, parameters))
-        elif kind == "TERMINATE" and not self.ended.done():
-            self.ended.set_result(None)
-        elif kind in ("START", "STATUS_REQUEST") and properties.correlation_id in self.held:
-            self.begin(self.asked(properties, kind, fields))
-
-    def begin(self, work: Any) -> None:
-        """Do something beside listening."""
-        task = asyncio.ensure_future(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+            role = self.roles[fields["ROLE"]](self, json.loads(body))
+            self.held[properties.correlation_id] = role
+            self.tasks.add(asyncio.ensure_future(self.play(role, properties)))
+        elif kind == "TERMINATE":
+            self.stop(0)
+        elif role := self.held.get(properties.correlation_id):
+            role.requests.put_nowait((properties, kind, fields))
 
     def reply(self, request: Any, kind: str, fields: Mapping[str, Any],
               body: Mapping[str, Any] | None = None) -> None:  # fmt: skip
@@ -164,124 +134,51 @@ class Client:
         if self.channel.is_open:
             self.channel.basic_publish("", request.reply_to, text, properties)
 
-    def invited(self, request: Any, fields: Mapping[str, Any], parameters: dict[str, Any]) -> None:
+    def invited(self, request: Any, test: str | None) -> None:
         """Answer an invite: compulsory, to a test, or to one we do not know."""
-        about = {"CLIENT_PRIVATE_CONTROL_KEY": f"{self.key}.{self.name}"}
-        test = fields.get("TEST_NAME")
-        missing = {role: self.missing(role, parameters) for role in self.roles}
-        able = [role for role in missing if not missing[role]]
-        if test is None:
-            self.expecting.set()
-            self.reply(request, "ENLIST", about, capabilities())
-        elif test not in TESTS:
+        self.watch()
+        if test is not None and test not in TESTS:
             self.reply(request, "DECLINE", {"REASON": f"there is no test {test}"})
-        elif able:
-            reason = "; ".join(filter(None, missing.values()))
-            more = {"ROLES": ",".join(able), **({"REASON": reason} if reason else {})}
-            self.reply(request, "ENLIST", {**about, **more})
-        else:
-            self.reply(request, "DECLINE", {"REASON": "; ".join(missing.values())})
-
-    def missing(self, role: str, parameters: Mapping[str, Any]) -> str:
-        """Say what the library cannot express, if anything is."""
-        for name in PARAMETERS[role]:
-            value = parameters.get(name)
-            reason = CANNOT.get(f"{name}={value}") or (value is True and CANNOT.get(name))
-            if reason:
-                return f"{name}: {reason}"
-        for table in parameters.get("tables", []) if role == "SENDER" else []:
-            for one in sorted(tags_in(["F", table]) - set(TAGS)):
-                return f"pika cannot write a header value of type {one}"
-        return ""
-
-    async def assigned(
-        self, request: Any, fields: Mapping[str, Any], given: dict[str, Any]
-    ) -> None:
-        """Take a role; accept it when ready."""
-        kind = fields["ROLE"]
-        if reason := self.missing(kind, given):
-            self.reply(request, "DECLINE", {"REASON": reason})
             return
-        role = self.roles[kind](self, given)
-        self.held[request.correlation_id] = role
-        try:
-            await role.begin()
-        except Exception as error:  # noqa: BLE001 (whatever it is, it belongs in the report)
-            role.failure = error
-            await self.report(request, role, final=True)
-            return
-        more = {"CORRELATION_ID": role.correlation} if isinstance(role, Sender) else {}
-        self.reply(request, "ACCEPT_ROLE", more)
+        about = {
+            "protocol": 2, "language": "python",
+            "runtime": f"{platform.python_implementation()} {platform.python_version()}",
+            "library": "pika", "library_version": pika.__version__, "platform": sys.platform,
+            "tests": TESTS, "cannot": CANNOT, "field_tags": "".join(WRITE),
+            "given": {name: text for name, text in self.given.items() if name != "password"},
+        }  # fmt: skip
+        self.reply(
+            request, "ENLIST", {"CLIENT_PRIVATE_CONTROL_KEY": f"{self.key}.{self.name}"}, about
+        )
 
-    async def asked(self, request: Any, kind: str, fields: Mapping[str, Any]) -> None:
-        """Do what START or STATUS_REQUEST says, one after the other, and report."""
-        role = self.held[request.correlation_id]
-        async with role.lock:
-            try:
-                if kind == "START" and isinstance(role, Sender):
-                    await role.start(fields)
-                elif kind == "STATUS_REQUEST":
-                    await role.status(fields)
-            except Exception as error:  # noqa: BLE001 (whatever it is, it belongs in the report)
-                role.failure = error
-            await self.report(request, role, final=fields.get("FINAL", True))
+    async def play(self, role: Role, request: Any) -> None:
+        """Accept a role when it is ready, do what it is asked, one after the other, and report."""
+        await role.attempt(role.begin())
+        final = role.failure is not None
+        if not final:
+            self.reply(request, "ACCEPT_ROLE", {"CORRELATION_ID": role.correlation})
+        while not final:
+            request, kind, fields = await role.requests.get()
+            await role.attempt(role.start(fields) if kind == "START" else role.status(fields))
+            final = fields["FINAL"]
+            if not final:
+                self.report(request, role)
+        for link in role.links:
+            await link.close()
+        del self.held[request.correlation_id]
+        self.report(request, role)
 
-    async def report(self, request: Any, role: Role, *, final: bool) -> None:
-        """Send a report; a final one is the last of its role."""
-        if final:
-            self.held.pop(request.correlation_id, None)
-            await role.close()
-        more = {"CORRELATION_ID": role.correlation} if isinstance(role, Sender) else {}
-        self.reply(request, "REPORT", {"MESSAGE_COUNT": role.count(), **more}, role.report())
-
-
-def literal(text: str) -> Any:
-    """Read a value of the command line as JSON, or else as text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    def report(self, request: Any, role: Role) -> None:
+        """Send a report."""
+        fields = {"MESSAGE_COUNT": role.count, "CORRELATION_ID": role.correlation}
+        self.reply(request, "REPORT", fields, role.report())
 
 
-def long_of(number: int) -> int:
-    """Make pika write 64 bits."""
-    from pika.compat import long  # noqa: PLC0415
-
-    return long(number)
-
-
-def capabilities() -> dict[str, Any]:
-    """Say what we are and what we cannot do."""
-    return {
-        "protocol": 1, "language": "python",
-        "runtime": f"{platform.python_implementation()} {platform.python_version()}",
-        "library": "pika", "library_version": pika.__version__, "platform": sys.platform,
-        "tests": TESTS, "cannot": CANNOT, "field_tags": TAGS,
-    }  # fmt: skip
-
-
-def read_arguments(arguments: Sequence[str]) -> tuple[str, int, str, dict[str, str]]:
-    """Read -b HOST -p PORT -v VHOST and name=value."""
-    options = {"-b": "127.0.0.1", "-p": "5672", "-v": "/"}
-    given: dict[str, str] = {}
-    left = list(arguments)
-    while left:
-        one = left.pop(0)
-        if one in options and left:
-            options[one] = left.pop(0)
-        elif "=" in one and not one.startswith("-"):
-            name, _, value = one.partition("=")
-            given[name] = value
-        else:
-            sys.stderr.write(f"what is {one!r}? use -b HOST -p PORT -v VHOST name=value\n")
-            sys.exit(USAGE)
-    return options["-b"], int(options["-p"]), options["-v"], given
-
-
-def main(kind: type[Client] = Client) -> int:
-    """Run a client from the command line."""
+def main() -> int:
+    """Run a client; every argument is name=value, the last of a name counts."""
     logging.getLogger("pika").setLevel(logging.CRITICAL)
-    return kind(*read_arguments(sys.argv[1:])).run()
+    pairs = [word.partition("=") for word in sys.argv[1:]]
+    return Client({name: value for name, _, value in pairs}).run()
 
 
 if __name__ == "__main__":

@@ -1,88 +1,73 @@
-"""What the Python client needs of AMQP: a connection one can await, and values as tagged JSON.
-
-pika calls back; `Link.call` turns that into something to await, and raises `Closed` when the broker
-closes the channel or the connection meanwhile, with its code and text.
-"""
+"""What the Python client needs of AMQP: a connection one can await, bodies, and tagged values."""
 
 # ruff: noqa: INP001 (a program of its own, not a package)
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 import pika
+import pika.exceptions
 from pika.adapters.asyncio_connection import AsyncioConnection
 from pika.compat import long
-
-BLOCK = 65521
-STRIDE = 257
 
 
 class Closed(Exception):
     """The broker closed a channel or a connection."""
 
     def __init__(self, level: str, error: BaseException) -> None:
-        code = getattr(error, "reply_code", 0)
         text = getattr(error, "reply_text", "") or str(error) or type(error).__name__
         super().__init__(text)
-        self.view = {"level": level, "code": code, "text": text}
+        self.view = {"level": level, "code": getattr(error, "reply_code", 0), "text": text}
 
 
 class Link:
-    """One connection. `closed` is done when the broker closed any of it."""
+    """One connection. `closed` is set when the broker closed any of it; then `news` is called."""
 
-    def __init__(self, parameters: pika.ConnectionParameters) -> None:
+    def __init__(self, parameters: pika.ConnectionParameters, news: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[Closed] = loop.create_future()
-        self._gone: asyncio.Future[None] = loop.create_future()
-        self._opened: asyncio.Future[Any] = loop.create_future()
+        self.opened: asyncio.Future[Any] = loop.create_future()
+        self.gone = asyncio.Event()
+        self.news = news
         self.connection = AsyncioConnection(
-            parameters, self._opened.set_result, self._on_error, self._on_close
+            parameters, self.opened.set_result, self.refuse, self.note
         )
 
-    async def open(self) -> Link:
-        """Wait until it is open."""
-        await self._opened
-        return self
+    def refuse(self, _connection: Any, error: BaseException) -> None:
+        """Note that there is no connection."""
+        self.gone.set()
+        self.opened.set_exception(OSError(f"cannot connect: {error!r}"))
 
-    def _on_error(self, _connection: Any, error: BaseException) -> None:
-        self._opened.set_exception(OSError(f"cannot connect: {error!r}"))
-
-    def _on_close(self, _connection: Any, error: BaseException) -> None:
-        self._note("connection", error)
-        if not self._gone.done():
-            self._gone.set_result(None)
-
-    def _note(self, level: str, error: BaseException) -> None:
+    def note(self, place: Any, error: BaseException) -> None:
         """Keep how it was closed; a connection's close comes to its channels first."""
-        if isinstance(error, pika.exceptions.ConnectionClosed):
-            level = "connection"
+        if place is self.connection:
+            self.gone.set()
+        ended = place is self.connection or isinstance(error, pika.exceptions.ConnectionClosed)
         if not self.closed.done():
-            self.closed.set_result(Closed(level, error))
+            self.closed.set_result(Closed("connection" if ended else "channel", error))
+        self.news()
 
     async def channel(self) -> Any:
-        """Open a channel."""
+        """Open a channel, the connection first."""
+        await self.opened
         channel = await self.call(self.connection.channel, name="on_open_callback")
-        channel.add_on_close_callback(lambda _channel, error: self._note("channel", error))
+        channel.add_on_close_callback(self.note)
         return channel
 
     async def call(self, method: Callable[..., Any], *given: Any, name: str = "callback",
                    **named: Any) -> Any:  # fmt: skip
-        """Call a method of pika and wait for the broker's answer."""
+        """Call a method of pika and wait for the broker's answer, or for a close."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         named[name] = lambda value: answer.done() or answer.set_result(value)
         self.check()
         method(*given, **named)
-        return await self.wait(answer)
-
-    async def wait(self, answer: asyncio.Future[Any]) -> Any:
-        """Wait for a future, unless the broker closes first."""
         await asyncio.wait({answer, self.closed}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             self.check()
@@ -97,107 +82,60 @@ class Link:
         """Close and wait until it is gone."""
         if self.connection.is_open:
             self.connection.close()
-        if not self._gone.done() and self._opened.done() and not self._opened.exception():
-            await asyncio.wait({self._gone})
-
-
-@lru_cache(maxsize=64)
-def block(seed: int) -> bytes:
-    """Make the bytes all bodies of a seed are cut from."""
-    state = seed & 0x7FFFFFFF
-    made = bytearray()
-    for _ in range(BLOCK):
-        state = (state * 1103515245 + 12345) & 0x7FFFFFFF
-        made.append((state >> 16) & 0xFF)
-    return bytes(made)
+        await self.gone.wait()
 
 
 def make_body(seed: int, sequence: int, size: int) -> bytes:
-    """Give the body of one message."""
-    source = block(seed)
-    first = sequence * STRIDE % BLOCK
-    return (source[first:] + source * (size // BLOCK + 1))[:size]
+    """Give the body of one message: the first 31 bytes of a hash, over and over."""
+    pattern = hashlib.sha256(f"{seed}.{sequence}".encode()).digest()[:31]
+    return (pattern * (size // 31 + 1))[:size]
 
 
-def first_difference(one: bytes, other: bytes) -> int:
-    """Give the offset where two bodies part."""
-    shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+def first_difference(wanted: bytes, found: bytes) -> int:
+    """Give the offset where two bodies part, or -1."""
+    if wanted == found:
+        return -1
+    pairs = enumerate(zip(wanted, found, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(wanted), len(found)))
 
 
-def write_runs(numbers: Iterable[int]) -> str:
-    """Write numbers in their order as runs: 0-3,5."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+WRITE: dict[str, Callable[..., Any]] = {
+    "t": bool,
+    "I": int,
+    "l": long,
+    "D": lambda scale, digits: Decimal(int(digits)).scaleb(-int(scale)),
+    "S": str,
+    "T": lambda text: datetime.fromtimestamp(int(text), UTC),
+    "x": bytes.fromhex,
+    "V": lambda: None,
+    "A": lambda items: [WRITE[kind](*rest) for kind, *rest in items],
+    "F": lambda members: {name: WRITE[kind](*rest) for name, (kind, *rest) in members.items()},
+}
+"""By tag, what pika writes with it."""
 
 
-def untag(value: list[Any]) -> Any:
-    """Give the value pika writes with this tag, as far as it can."""
-    match value:
-        case ["t", flag]:
-            return bool(flag)
-        case ["I", text]:
-            return int(text)
-        case ["l", text]:
-            return long(text)
-        case ["D", scale, text]:
-            return Decimal(int(text)).scaleb(-int(scale))
-        case ["d", text]:
-            return struct.unpack(">d", int(text, 16).to_bytes(8, "big"))[0]
-        case ["S", text]:
-            return text
-        case ["T", text]:
-            return datetime.fromtimestamp(int(text), UTC)
-        case ["x", text]:
-            return bytes.fromhex(text)
-        case ["V"]:
-            return None
-        case ["A", items]:
-            return [untag(item) for item in items]
-        case ["F", members]:
-            return untag_table(members)
-        case _:
-            raise ValueError(f"pika cannot write {value[0]}")
+def tag_decimal(value: Decimal) -> list[Any]:
+    """Give scale and digits."""
+    scale = -int(value.as_tuple().exponent)
+    return ["D", str(scale), str(int(value.scaleb(scale)))]
 
 
-def tags_in(value: list[Any]) -> set[str]:
-    """Give every tag in a tagged value."""
-    kind, *rest = value
-    inner = rest[0].values() if kind == "F" else rest[0] if kind == "A" else ()
-    return {kind}.union(*(tags_in(item) for item in inner))
+READ: dict[type, Callable[[Any], list[Any]]] = {
+    type(None): lambda _: ["V"],
+    bool: lambda value: ["t", value],
+    int: lambda value: ["*", str(value)],
+    long: lambda value: ["*", str(int(value))],
+    float: lambda value: ["d", "0x" + struct.pack(">d", value).hex()],
+    Decimal: tag_decimal,
+    str: lambda value: ["S", value],
+    bytes: lambda value: ["x", value.hex()],
+    datetime: lambda value: ["T", str(int(value.timestamp()))],
+    list: lambda value: ["A", [READ[type(item)](item) for item in value]],
+    dict: lambda value: ["F", tag_table(value)],
+}
+"""By type, the tagged form of what pika read; it does not tell how wide an integer was."""
 
 
-def untag_table(members: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Give a header table."""
-    return {name: untag(value) for name, value in members.items()}
-
-
-def tag(value: Any) -> list[Any]:
-    """Say what pika gave us."""
-    match value:
-        case None:
-            return ["V"]
-        case bool():
-            return ["t", value]
-        case int():
-            return ["*", str(int(value))]
-        case float():
-            return ["d", "0x" + struct.pack(">d", value).hex()]
-        case Decimal():
-            shown = value.as_tuple()
-            return ["D", str(-int(shown.exponent)), str(int(value.scaleb(-int(shown.exponent))))]
-        case str():
-            return ["S", value]
-        case bytes():
-            return ["x", value.hex()]
-        case datetime():
-            return ["T", str(int(value.timestamp()))]
-        case list():
-            return ["A", [tag(item) for item in value]]
-        case _:
-            return ["F", {str(name): tag(item) for name, item in value.items()}]
+def tag_table(table: dict[str, Any] | None) -> dict[str, Any]:
+    """Give a header table with its values tagged."""
+    return {name: READ[type(value)](value) for name, value in (table or {}).items()}

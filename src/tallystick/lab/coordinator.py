@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from tallystick.core.verdict import Outcome
+from tallystick.lab.assignment import why_not
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.instance import Finding, Instance
 from tallystick.lab.stages import drained, finish, give_up_on, give_verdict, prepared, talk, timed
@@ -42,7 +43,6 @@ from tallystick.lab.state import (
 __all__ = ["UNKNOWN_TEST", "begin", "step"]
 
 UNKNOWN_TEST: Final = "TC0_NoSuchTest"
-_ROLES: Final = frozenset(Role)
 _SILENT: Final = "did not answer in time"
 _NOTED: Final = 20
 """Messages that broke the protocol are told one by one up to here, then only counted."""
@@ -116,12 +116,13 @@ def _invite_of(state: State) -> str:
 
 
 def _answer(state: State, name: str, control: Control) -> State:
-    reason = str(control.fields.get("REASON", ""))
-    named = str(control.fields.get("ROLES", ",".join(_ROLES))).split(",")
-    roles = frozenset(role for role in _ROLES if role in named)
     if control.kind is Kind.DECLINE:
-        roles = frozenset()
-    return replace(state, answers={**state.answers, name: (roles, reason)})
+        refusals = dict.fromkeys(Role, str(control.fields["REASON"]) or "it gave no reason")
+    else:
+        body = state.plan.groups[state.group].body if state.group >= 0 else {}
+        about = state.members[name].about
+        refusals = {role: why_not(role, body, about) for role in Role}
+    return replace(state, answers={**state.answers, name: refusals})
 
 
 def _trouble(state: State, client: str, reason: str, actions: list[Action]) -> State:
@@ -200,10 +201,10 @@ def _answered(state: State) -> bool:
 def _check_probe(state: State, actions: list[Action]) -> State:
     """Who takes part in a test that does not exist would take part in anything."""
     for name in _healthy(state):
-        roles, _ = state.answers.get(name, (None, ""))
-        if roles is None:
+        refusals = state.answers.get(name)
+        if refusals is None:
             state = _trouble(state, name, _SILENT, actions)
-        elif roles:
+        elif not all(refusals.values()):
             state = _trouble(state, name, "enlisted for a test that does not exist", actions)
     return state
 
@@ -234,7 +235,7 @@ def _make(state: State) -> tuple[Instance, ...]:
         role: [
             name
             for name in everyone
-            if name in _healthy(state) and role in state.answers.get(name, ((), ""))[0]
+            if name in _healthy(state) and state.answers.get(name, {}).get(role) == ""
         ]
         for role in Role
     }
@@ -271,8 +272,8 @@ def _obstacle(state: State, instance: Instance) -> Finding | None:
             return Finding(Outcome.ERRORED, f"{part.client} {member.trouble}")
         if part.client not in state.answers:
             return Finding(Outcome.FAILED, f"{part.client} did not enlist for {instance.test}")
-        roles, reason = state.answers[part.client]
-        if part.role not in roles:
+        reason = state.answers[part.client][part.role]
+        if reason:
             why = f"{part.client} declined to be {part.role.lower()}: {reason}"
             return Finding(state.plan.opt_out, why)
     return None

@@ -22,7 +22,10 @@ _DIRECT: Final = "amq.direct"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a pair does. `sending` has `num_messages`; `share` is what the receiver waits for."""
+    """What a pair does. `sending` has `num_messages`; `share` is what the receiver waits for.
+
+    Both are of each of the `batches`.
+    """
 
     test: str
     path: str
@@ -34,6 +37,7 @@ class Trial:
     durable: bool = False
     timed: bool = False
     refusal: str = ""
+    batches: int = 1
 
 
 def trial_group(settings: Settings, trial: Trial) -> Group:
@@ -67,6 +71,7 @@ def _pair(settings: Settings, trial: Trial, sender: str, receiver: str, number: 
         queues=(QueueSpec(name, _DIRECT if trial.bound else "", name, durable=trial.durable),),
         messages=int(trial.sending["num_messages"]),
         total=trial.share,
+        batches=trial.batches,
         timed=trial.timed,
         refusal=trial.refusal,
     )

@@ -13,30 +13,16 @@ from typing import Final
 
 from tallystick.core.errors import Rejected
 
-__all__ = ["digest_of", "first_difference", "make_block", "make_body", "read_runs", "write_runs"]
+__all__ = ["digest_of", "first_difference", "make_body", "read_runs", "write_runs"]
 
-_BLOCK: Final = 65521
-_STRIDE: Final = 257
-_MASK: Final = 0x7FFFFFFF
+_PERIOD: Final = 31
 _LONGEST: Final = 10_000_000
 
 
-@lru_cache(maxsize=64)
-def make_block(seed: int) -> bytes:
-    """Make the bytes that all bodies of a seed are cut from."""
-    state = seed & _MASK
-    made = bytearray(_BLOCK)
-    for at in range(_BLOCK):
-        state = (state * 1103515245 + 12345) & _MASK
-        made[at] = (state >> 16) & 0xFF
-    return bytes(made)
-
-
 def make_body(seed: int, sequence: int, size: int) -> bytes:
-    """Give the body of one message."""
-    block = make_block(seed)
-    first = sequence * _STRIDE % _BLOCK
-    return (block[first:] + block * (size // _BLOCK + 1))[:size]
+    """Give the body of one message: 31 bytes, of no length a buffer has, over and over."""
+    pattern = hashlib.sha256(f"{seed}.{sequence}".encode()).digest()[:_PERIOD]
+    return (pattern * (size // _PERIOD + 1))[:size]
 
 
 @lru_cache(maxsize=4096)

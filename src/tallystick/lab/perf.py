@@ -3,11 +3,11 @@
     Throughput  so many messages as fast as the sender can; the rate at which each end works
     Latency     messages at a rate that the pair keeps up with; how long each is on its way
 
-A receiver counts latencies in the buckets of an HDR histogram of 3 digits, so that nothing is lost
-when the coordinator puts them into one. They are corrected for the offset of the two clocks, which
-are asked over the broker before and after (`lab/timing.py`), and each is right within the error
-that follows from it. Below zero inside the error it counts as zero; outside it the clocks are not
-synchronised and the case fails: nothing is clamped (`clocks.Latency`).
+A receiver tells when each message came; the latencies go into an HDR histogram of 3 digits. They
+are corrected for the offset of the two clocks, which are asked over the broker before and after
+(`lab/timing.py`), and each is right within the error that follows from it. Below zero inside the
+error it counts as zero; outside it the clocks are not synchronised and the case fails: nothing is
+clamped (`clocks.Latency`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 _LONGEST: Final = 3_600_000_000_000
 """Nanoseconds: the largest latency of a histogram is an hour."""
 _DIGITS: Final = 3
+_BATCH: Final = 20_000
+"""Messages whose list is well below the largest message of a broker; more go in batches."""
 _SECOND: Final = 1e9
 
 
@@ -61,11 +63,13 @@ def perf_groups(settings: Settings, load: Load) -> tuple[Group, ...]:
 
 
 def _group(settings: Settings, path: str, load: Load, messages: int, rate: int) -> Group:
-    both = {"message_bytes": load.size, "check": "count", "stamp": True, **load.given}
-    sending = {**both, "num_messages": messages, "outgoing_rate": rate}
+    both = {"message_bytes": load.size, "check": "count", **load.given}
+    batches = max(1, -(-messages // _BATCH))
+    batch = -(-messages // batches)
+    sending = {**both, "num_messages": batch, "outgoing_rate": rate}
     return trial_group(
         settings,
-        Trial("Circuit", path, sending, both, judge_perf, messages, timed=True,
+        Trial("Circuit", path, sending, both, judge_perf, batch, timed=True, batches=batches,
               durable=bool(load.given.get("durable", False))),
     )  # fmt: skip
 
@@ -77,17 +81,15 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
         return finding
     sender, receiver = (part.client for part in instance.parts)
     error = error_of(evidence.clocks, sender, receiver)
+    messages = instance.messages * evidence.batches
     sent, received = (evidence.reports[number].body for number in (0, 1))
     try:
-        buckets = {int(value): int(count) for value, count in received["latency"].items()}
-        histogram, zeros = merge([buckets], error)
+        histogram, zeros = merge([received["latency"]], error)
         measured = {
-            "messages": instance.messages,
+            "messages": messages,
             "octets": instance.parts[0].body["message_bytes"],
-            "sent_per_second": _rate(instance.messages, sent["started_ns"], sent["ended_ns"]),
-            "received_per_second": _rate(
-                instance.messages - 1, received["first_ns"], received["last_ns"]
-            ),
+            "sent_per_second": _rate(messages, sent["started_ns"], sent["ended_ns"]),
+            "received_per_second": _rate(messages - 1, received["first_ns"], received["last_ns"]),
             **describe(histogram),
             "error_ns": round(error),
             "zero_within_error": zeros,
@@ -95,20 +97,22 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
     except (KeyError, TypeError, ValueError, AttributeError) as broken:
         return Finding(Outcome.ERRORED, f"a report broke the protocol: {broken!r}")
     except Rejected as failure:
-        difference = Difference("/1/receiver/latency", f">= -{round(error)}", min(buckets))
+        difference = Difference(
+            "/1/receiver/latency", f">= -{round(error)}", min(received["latency"])
+        )
         return Finding(Outcome.FAILED, str(failure), (difference,))
-    if histogram.get_total_count() != instance.messages:
-        told = Difference("/1/receiver/latency", instance.messages, histogram.get_total_count())
+    if histogram.get_total_count() != messages:
+        told = Difference("/1/receiver/latency", messages, histogram.get_total_count())
         return Finding(Outcome.FAILED, "not every message has a latency", (told,))
     return replace(finding, measured=measured)
 
 
 def merge(found: Sequence[Mapping[int, int]], error: float) -> tuple[HdrHistogram, int]:
-    """Put buckets into one histogram; give it, and how many are zero within the error."""
+    """Put counted latencies into one histogram; give it, and how many are zero within the error."""
     from hdrh.histogram import HdrHistogram  # noqa: PLC0415 (perf circuits only)
 
     histogram, zeros = HdrHistogram(1, _LONGEST, _DIGITS), 0
-    for value, count in (item for buckets in found for item in buckets.items()):
+    for value, count in (item for counted in found for item in counted.items()):
         state = Latency(value, error).state
         if state is State.NOT_SYNCHRONISED:
             raise Rejected(f"{state}: a message came {-value} ns before it was sent, and the "

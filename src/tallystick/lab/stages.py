@@ -17,8 +17,10 @@ from dataclasses import replace
 from typing import Final
 
 from tallystick.core.verdict import Outcome, Verdict
+from tallystick.lab.assignment import complete
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.instance import Evidence, Finding, Instance
+from tallystick.lab.reports import join_reports, tally_report
 from tallystick.lab.state import Action, Drain, Judged, Live, Note, Say, Stage, State
 from tallystick.lab.timing import hear_clock, shift_of, start_timing
 
@@ -82,20 +84,12 @@ def _assign(state: State, number: int, live: Live, actions: list[Action]) -> Sta
     parts = live.instance.parts
     for at, part in enumerate(parts):
         fields = {"TEST_NAME": live.instance.test, "ROLE": part.role.value, **part.fields}
-        body = {**part.body, **_shift(live, part.client)}
+        body = complete(part.body, state.members[part.client].about)
         control = Control(Kind.ASSIGN_ROLE, fields, body, _assignment(state, number, at))
         actions.append(Say(control, part.client))
     until = state.at + state.plan.limits.answer
     live = replace(live, stage=Stage.ASSIGNING, pending=frozenset(range(len(parts))), until=until)
     return _keep(state, number, live)
-
-
-def _shift(live: Live, receiver: str) -> dict[str, str]:
-    """Tell a receiver of a timed instance its clock shift; all its senders are one client."""
-    if not live.clocks:
-        return {}
-    sender = next(part.client for part in live.instance.parts if part.role is Role.SENDER)
-    return {"clock_shift_ns": str(shift_of(live.clocks[0], sender, receiver))}
 
 
 def talk(state: State, control: Control, actions: list[Action]) -> State:
@@ -108,10 +102,11 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
     live = state.live.get(number)
     if live is None or part not in live.pending:
         return state
-    if live.instance.parts[part].client != control.client:
+    parts = live.instance.parts
+    if parts[part].client != control.client:
         return state
     match live.stage, control.kind:
-        case Stage.ASSIGNING, Kind.ACCEPT_ROLE if live.instance.parts[part].role is Role.SENDER:
+        case Stage.ASSIGNING, Kind.ACCEPT_ROLE if parts[part].role is Role.SENDER:
             fresh = str(control.fields.get("CORRELATION_ID", ""))
             if not fresh or fresh in state.correlations:
                 why = f"{control.client} used the correlation id {fresh!r} before"
@@ -122,12 +117,15 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
         case Stage.ASSIGNING, Kind.DECLINE:
             why = f"{control.client} declined: {control.fields['REASON']}"
             return give_up_on(state, number, Finding(state.plan.opt_out, why), actions)
-        case Stage.ASSIGNING, Kind.REPORT:
-            reports = {**live.reports, part: control}
-            live = replace(live, reports=reports, over=live.over | {part})
-        case ((Stage.SENDING | Stage.COLLECTING), Kind.REPORT):
-            over = live.over | {part} if live.final else live.over
-            live = replace(live, reports={**live.reports, part: control}, over=over)
+        case ((Stage.ASSIGNING | Stage.SENDING | Stage.COLLECTING), Kind.REPORT):
+            ends = live.stage is Stage.ASSIGNING or live.final
+            try:
+                told = join_reports(parts[part].role, live.reports.get(part), control)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                why = f"a report broke the protocol: {error!r}"
+                return give_up_on(state, number, Finding(Outcome.ERRORED, why), actions)
+            over = live.over | {part} if ends else live.over
+            live = replace(live, reports={**live.reports, part: told}, over=over)
         case _:
             return state
     live = replace(live, pending=live.pending - {part})
@@ -246,12 +244,24 @@ def drained(state: State, number: int, left: int, actions: list[Action]) -> Stat
     live = state.live.get(number)
     if live is None or live.stage is not Stage.DRAINING:
         return state
+    live = replace(live, reports=_tally(live))
+    state = _keep(state, number, live)
     finding = live.give_up or live.instance.judge(
         live.instance, Evidence(live.reports, left, live.batch + 1, live.clocks)
     )
     if finding.note:
         actions.append(Note(f"{live.instance.name}: {finding.note}"))
     return finish(state, number, finding, actions)
+
+
+def _tally(live: Live) -> dict[int, Control]:
+    """Add up the reports; the clocks of a timed instance correct the latencies of its sender."""
+    parts, burst = live.instance.parts, live.clocks[0] if live.clocks else {}
+    sender = next((part.client for part in parts if part.role is Role.SENDER), "")
+    return {
+        at: tally_report(parts[at], told, shift_of(burst, sender, parts[at].client))
+        for at, told in live.reports.items()
+    }
 
 
 def finish(state: State, number: int, finding: Finding, actions: list[Action]) -> State:

@@ -226,7 +226,8 @@ class State:
     pinged: float = 0.0
     group: int = -1
     members: Mapping[str, Member] = field(default_factory=dict)
-    answers: Mapping[str, tuple[frozenset[Role], str]] = field(default_factory=dict)
+    answers: Mapping[str, Mapping[Role, str]] = field(default_factory=dict)
+    """By client, why it cannot play a role; an empty text where it can."""
     waiting: tuple[Instance, ...] = ()
     started: int = 0
     live: Mapping[int, Live] = field(default_factory=dict)

@@ -3,8 +3,8 @@
     TIMING      CLOCK_SYNCH to one client after the other, back to back, until its clock is known
                 well enough (`clocks.wants_more`); answers that contradict each other fail the case
 
-The offset of a client is its clock less the coordinator's. A receiver is told the shift that turns
-`arrival - SENT_NS` into a latency: the sender's offset less its own. The burst after the traffic
+The offset of a client is its clock less the coordinator's. The sender's offset less the receiver's
+is the shift that turns `arrival - SENT_NS` into a latency. The burst after the traffic
 says how far the clocks went apart meanwhile: at a steady rate the error of the shift is largest at
 one of the two ends. A client that sends to itself has one clock: no question, shift and error zero.
 """
@@ -87,7 +87,7 @@ def _next_client(live: Live, client: str) -> Live:
 
 
 def shift_of(burst: Burst, sender: str, receiver: str) -> int:
-    """Give what a receiver must add to `arrival - SENT_NS`, in nanoseconds."""
+    """Give what must be added to `arrival - SENT_NS`, in nanoseconds."""
     return round(burst.get(sender, ZERO).offset - burst.get(receiver, ZERO).offset)
 
 

@@ -1,0 +1,86 @@
+"""What a client is told when it gets a role: every parameter, so that no client has a default.
+
+The coordinator knows what a client's library cannot express (its first ENLIST says so, with the
+reason), and so who can play which role. An ack mode goes out as numbers: how often to acknowledge,
+before or after the look, in transactions or not (docs/reference/lab-protocol.md, Parameters).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from tallystick.lab.control import Role
+
+__all__ = ["ACK_MODES", "complete", "why_not"]
+
+_NEVER: Final = {"no_ack": False, "ack_every": 0, "ack_first": False, "ack_tx": False}
+ACK_MODES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "no_ack": {**_NEVER, "no_ack": True},
+    "auto": {**_NEVER, "ack_every": 1},
+    "pre_ack": {**_NEVER, "ack_every": 1, "ack_first": True},
+    "client": _NEVER,
+    "dups_ok": {**_NEVER, "ack_every": 10},
+    "tx": {**_NEVER, "ack_every": 1, "ack_tx": True},
+}
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "pattern": "p2p", "destinations": [], "message_bytes": 0, "seed": 1, "check": "hash",
+    "num_publishers": 1, "persistent": False, "mandatory": False, "immediate": False,
+    "transactional": False, "tx_batch_size": 100, "outgoing_rate": 0, "header_fields": {},
+    "envelopes": [], "consumers": [], "consumer_out_active": True, "ack_mode": "auto",
+    "no_local": False, "exclusive": False, "prefetch_count": 0, "inbound_rate": 0, "echo": False,
+    "requeue_first": 0,
+}  # fmt: skip
+_OF_ROLE: Final = {
+    Role.SENDER: ("immediate", "mandatory", "transactional", "persistent"),
+    Role.RECEIVER: ("no_local", "exclusive", "ack_mode"),
+}
+
+
+def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every parameter: the case's over those of the client's command line (IOP-21)."""
+    given = _object(about, "given")
+    own = {name: _literal(given[name]) for name in given if name in _DEFAULTS}
+    whole = {**_DEFAULTS, **own, **body}
+    whole |= ACK_MODES.get(whole["ack_mode"], ACK_MODES["auto"])
+    if not whole["consumer_out_active"]:
+        whole["consumers"] = []
+    return whole
+
+
+def _object(about: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = about.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _literal(text: str) -> Any:
+    """Read a value of a command line as JSON, or else as text."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return text
+
+
+def why_not(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """Say why a client cannot play a role with these parameters, or nothing."""
+    cannot = _object(about, "cannot")
+    for name in _OF_ROLE[role]:
+        value = body.get(name)
+        reason = cannot.get(f"{name}={value}") or (value is True and cannot.get(name))
+        if reason:
+            return f"{name}: {reason}"
+    if role is Role.SENDER:
+        for tag in sorted(set(_tags(["F", body.get("header_fields", {})]))):
+            if tag not in about.get("field_tags", tag):
+                return f"{about.get('library')} cannot write a header value of type {tag}"
+    return ""
+
+
+def _tags(value: Sequence[Any]) -> Iterator[str]:
+    """Give every tag in a tagged value."""
+    yield value[0]
+    inner = value[1].values() if value[0] == "F" else value[1] if value[0] == "A" else ()
+    for one in inner:
+        yield from _tags(one)

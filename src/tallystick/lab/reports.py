@@ -1,0 +1,146 @@
+"""Reports of clients, message by message, put together into what a judge reads.
+
+A client lists what it sent or received since its last report and adds nothing up. Here the lists
+of a role are joined, and become streams by consumer, sender, correlation id and publisher (IOP-38),
+runs of numbers, digests and latencies (docs/reference/lab-protocol.md, Reports).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tallystick.lab.content import plain_value
+from tallystick.lab.control import Control, Role
+from tallystick.lab.instance import Part
+from tallystick.lab.payload import write_runs
+
+__all__ = ["join_reports", "tally_report"]
+
+
+class _Sent(NamedTuple):
+    publisher: int
+    sequence: int
+    sha256: str
+
+
+class _Received(NamedTuple):
+    stream: tuple[int, str, str, int] | None
+    """Consumer, sender, correlation id, publisher; nothing for a message of no client."""
+    consumer: int
+    sequence: int
+    redelivered: bool
+    put_back: bool
+    arrived: int
+    sent: int | None
+    length: int
+    sha256: str
+    differs: int
+    whole: Mapping[str, Any] | None
+
+
+def _read_sent(told: Mapping[str, Any]) -> _Sent:
+    return _Sent(int(told["publisher"]), int(told["sequence"]), str(told["sha256"]))
+
+
+def _read_received(told: Mapping[str, Any]) -> _Received:
+    headers = {name: plain_value(value) for name, value in told["headers"].items()}
+    sender, sequence = headers.get("CLIENT_NAME"), headers.get("SEQUENCE")
+    stream = None
+    if isinstance(sender, str) and isinstance(sequence, int):
+        correlation = told["properties"].get("correlation_id", "")
+        stream = (told["consumer"], sender, correlation, headers.get("PUBLISHER", 0))
+    return _Received(
+        stream, told["consumer"], sequence or 0, told["redelivered"], told["put_back"],
+        int(told["arrived_ns"]), headers.get("SENT_NS"), told["length"], told["sha256"],
+        told["differs"], told if "body" in told else None,
+    )  # fmt: skip
+
+
+def _read_returned(told: Mapping[str, Any]) -> list[int]:
+    headers = {name: plain_value(value) for name, value in told["headers"].items()}
+    return [headers.get("PUBLISHER", 0), headers.get("SEQUENCE", -1), told["code"]]
+
+
+def join_reports(role: Role, before: Control | None, said: Control) -> Control:
+    """Add a report to those of the same role before it."""
+    body = said.body
+    read = _read_sent if role is Role.SENDER else _read_received
+    older = before.body if before else {**body, "batches": (), "returned": [], "left": 0}
+    joined = {
+        "batches": (*older["batches"], tuple(read(one) for one in body["messages"])),
+        "returned": [*older["returned"], *map(_read_returned, body["returned"])],
+        "left": older["left"] + body["left"],
+        "started_ns": older["started_ns"],
+        "ended_ns": body["ended_ns"],
+        "closed": body["closed"],
+        "error": body["error"],
+    }
+    return replace(said, body=joined)
+
+
+def tally_report(part: Part, told: Control, shift: int) -> Control:
+    """Give the joined reports of a role as a judge reads them; `shift` corrects latencies."""
+    listed = [one for batch in told.body["batches"] for one in batch]
+    add_up = _add_up_sent if part.role is Role.SENDER else _add_up_received
+    return replace(told, body={**told.body, **add_up(part, listed, shift)})
+
+
+def _add_up_sent(part: Part, listed: Sequence[_Sent], _shift: int) -> dict[str, Any]:
+    publishers = range(part.body.get("num_publishers", 1))
+    mine = [[one for one in listed if one.publisher == number] for number in publishers]
+    return {
+        "sent": [write_runs(one.sequence for one in messages) for messages in mine],
+        "digests": [_digest(part, (one.sha256 for one in messages)) for messages in mine],
+    }
+
+
+def _add_up_received(part: Part, listed: Sequence[_Received], shift: int) -> dict[str, Any]:
+    kept = [one for one in listed if not one.put_back]
+    streams: dict[tuple[int, str, str, int], list[_Received]] = {}
+    for one in kept:
+        if one.stream and one.whole is None:
+            streams.setdefault(one.stream, []).append(one)
+    stamped = [(one.arrived, one.sent) for one in kept if one.sent is not None]
+    return {
+        "streams": [_stream(part, *key, messages) for key, messages in streams.items()],
+        "unexpected": [
+            [one.consumer, one.length, one.sha256]
+            for one in kept
+            if one.stream is None and one.whole is None
+        ],
+        "echo": [one.whole for one in listed if one.whole is not None],
+        "first_ns": str(kept[0].arrived) if kept else "",
+        "last_ns": str(kept[-1].arrived) if kept else "",
+        "latency": Counter(arrived - sent + shift for arrived, sent in stamped),
+    }
+
+
+def _stream(
+    part: Part, consumer: int, sender: str, correlation: str, publisher: int,
+    messages: Sequence[_Received],
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "consumer": consumer,
+        "sender": sender,
+        "correlation_id": correlation,
+        "publisher": publisher,
+        "received": write_runs(one.sequence for one in messages),
+        "redelivered": write_runs(one.sequence for one in messages if one.redelivered),
+        "digest": _digest(part, (one.sha256 for one in messages)),
+        "altered": [
+            [one.sequence, one.differs, one.length, one.sha256]
+            for one in messages
+            if one.differs >= 0
+        ],
+    }
+
+
+def _digest(part: Part, hashes: Iterable[str]) -> str:
+    """Give the digest of bodies in their order; none where bodies were not looked at."""
+    if part.body.get("check", "hash") != "hash":
+        return ""
+    return hashlib.sha256(b"".join(map(bytes.fromhex, hashes))).hexdigest()

@@ -1,0 +1,176 @@
+"""Lists of messages become what a judge reads; parameters are complete; what breaks is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from tallystick.core.verdict import Outcome
+from tallystick.lab import assignment, reports
+from tallystick.lab.control import Control, Kind, Role
+from tallystick.lab.coordinator import begin
+from tallystick.lab.instance import Part
+from tallystick.lab.payload import digest_of, make_body
+from tests.lab.test_coordinator import Honest, make_plan, run_to_the_end
+
+RECEIVER = Part("r", Role.RECEIVER, {}, {"seed": 1, "message_bytes": 8})
+SENDER = Part("s", Role.SENDER, {}, {"seed": 1, "message_bytes": 8, "num_publishers": 2})
+QUIET = {"returned": [], "left": 0, "closed": None, "error": "", "started_ns": "1", "ended_ns": "2"}
+
+
+def hash_of(number: int) -> str:
+    return sha256(make_body(1, number, 8)).hexdigest()
+
+
+def came(number: int, **other: Any) -> dict[str, Any]:
+    headers = {"CLIENT_NAME": ["S", "s"], "PUBLISHER": ["*", "0"], "SEQUENCE": ["I", str(number)],
+               "SENT_NS": ["l", "100"]}  # fmt: skip
+    return {
+        "consumer": 0, "redelivered": False, "put_back": False, "arrived_ns": "150", "length": 8,
+        "sha256": hash_of(number), "differs": -1, "properties": {"correlation_id": "c"},
+        "headers": headers, **other,
+    }  # fmt: skip
+
+
+def tally(part: Part, *lists: list[dict[str, Any]], shift: int = 0, **more: Any) -> Any:
+    told = None
+    for messages in lists:
+        said = Control(Kind.REPORT, {}, {**QUIET, "messages": messages, **more})
+        told = reports.join_reports(part.role, told, said)
+    assert told
+    return reports.tally_report(part, told, shift).body
+
+
+def test_batches_of_a_sender_are_one_list_for_each_publisher() -> None:
+    first, second = (
+        [{"publisher": at % 2, "sequence": at // 2, "sha256": hash_of(at // 2)} for at in numbers]
+        for numbers in (range(4), range(4, 7))
+    )
+    body = tally(SENDER, first, second, returned=[{"code": 312, "headers": came(5)["headers"]}])
+    assert body["sent"] == ["0-3", "0-2"]
+    assert body["digests"] == [digest_of(1, 8, range(4)), digest_of(1, 8, range(3))]
+    assert body["returned"] == [[0, 5, 312]] * 2
+    assert (body["started_ns"], body["ended_ns"]) == ("1", "2")
+
+
+def test_streams_are_by_consumer_sender_correlation_id_and_publisher() -> None:
+    """IOP-38."""
+    other = {**came(0)["headers"], "PUBLISHER": ["I", "1"]}
+    messages = [
+        came(0), came(2), came(1, redelivered=True), came(0, consumer=1),
+        came(0, properties={"correlation_id": "d"}), came(0, headers=other),
+        came(3, properties={}),
+    ]  # fmt: skip
+    body = tally(RECEIVER, messages[:2], messages[2:], left=3)
+    found = {
+        (one["consumer"], one["correlation_id"], one["publisher"]): one["received"]
+        for one in body["streams"]
+    }
+    assert found == {(0, "c", 0): "0,2,1", (1, "c", 0): "0", (0, "d", 0): "0", (0, "c", 1): "0",
+                     (0, "", 0): "3"}  # fmt: skip
+    first = body["streams"][0]
+    assert (first["redelivered"], first["digest"]) == ("1", digest_of(1, 8, [0, 2, 1]))
+    assert body["left"] == 6
+
+
+def test_an_altered_message_is_told_with_its_offset_and_hash() -> None:
+    body = tally(RECEIVER, [came(0), came(1, differs=3, sha256="ab", length=9)])
+    (stream,) = body["streams"]
+    assert stream["altered"] == [[1, 3, 9, "ab"]]
+
+
+@pytest.mark.parametrize("missing", ["CLIENT_NAME", "SEQUENCE"])
+def test_a_message_of_no_client_is_unexpected(missing: str) -> None:
+    headers = {name: one for name, one in came(0)["headers"].items() if name != missing}
+    body = tally(RECEIVER, [came(0, headers=headers)])
+    assert (body["streams"], body["unexpected"]) == ([], [[0, 8, hash_of(0)]])
+
+
+def test_what_was_put_back_is_no_arrival_but_stands_in_the_echo() -> None:
+    again = came(0, redelivered=True, arrived_ns="170")
+    body = tally(RECEIVER, [came(0, put_back=True), again])
+    assert (body["streams"][0]["received"], body["first_ns"]) == ("0", "170")
+    body = tally(RECEIVER, [came(0, put_back=True, body=""), {**again, "body": ""}])
+    assert body["streams"] == body["unexpected"] == []
+    assert [one["put_back"] for one in body["echo"]] == [True, False]
+
+
+def test_a_latency_is_corrected_by_the_clocks() -> None:
+    body = tally(RECEIVER, [came(0), came(1), came(2, arrived_ns="90")], shift=7)
+    assert body["latency"] == {57: 2, -3: 1}
+
+
+def test_where_bodies_are_not_looked_at_there_is_no_digest() -> None:
+    counted = Part("r", Role.RECEIVER, {}, {"check": "count"})
+    assert tally(counted, [came(0, sha256="")])["streams"][0]["digest"] == ""
+
+
+class Garbles(Honest):
+    """A client whose lists have no messages in them."""
+
+    def tell(self, asked: Control, count: int, messages: list[dict[str, Any]]) -> Control:
+        return super().tell(asked, count, [{} for _ in (*messages, None)])
+
+
+def test_a_list_that_breaks_the_protocol_errors_its_case() -> None:
+    """And the run goes on: every case has its verdict."""
+    people = {"a": Garbles("a"), "b": Honest("b")}
+    _, verdicts = run_to_the_end(*begin(make_plan(), 0.0), people)
+    assert len(verdicts) == len({one.case for one in verdicts})
+    told = [one for one in verdicts if one.outcome is Outcome.ERRORED]
+    assert told
+    assert all("a report broke the protocol" in one.reason for one in told)
+
+
+def test_the_case_goes_before_the_command_line_and_that_before_the_defaults() -> None:
+    """IOP-21."""
+    about = {"given": {"seed": "5", "prefetch_count": "7", "ack_mode": "client", "host": "h"}}
+    found = assignment.complete({"seed": 3}, about)
+    assert (found["seed"], found["prefetch_count"], found["tx_batch_size"]) == (3, 7, 100)
+    assert found["ack_mode"] == "client", "a word that is no JSON is a text"
+    assert "host" not in found
+
+
+@pytest.mark.parametrize("about", [{}, {"given": 3}, {"given": {"ack_mode": "no such"}}])
+def test_without_a_mode_each_message_is_acknowledged(about: Mapping[str, Any]) -> None:
+    found = assignment.complete({}, about)
+    told = {name: found[name] for name in ("no_ack", "ack_every", "ack_first", "ack_tx")}
+    assert told == assignment.ACK_MODES["auto"]
+
+
+def test_an_inactive_consumer_is_none() -> None:
+    asked = [{"index": 0, "destination": 0}]
+    assert assignment.complete({"consumers": asked}, {})["consumers"] == asked
+    assert (
+        assignment.complete({"consumers": asked, "consumer_out_active": False}, {})["consumers"]
+        == []
+    )
+
+
+ABOUT = {"library": "lib", "cannot": {"immediate": "no", "ack_mode=tx": "none"}, "field_tags": "SF"}
+
+
+ROWS: list[tuple[Role, dict[str, Any], str]] = [
+    (Role.SENDER, {}, ""),
+    (Role.SENDER, {"immediate": True}, "immediate: no"),
+    (Role.SENDER, {"immediate": False}, ""),
+    (Role.RECEIVER, {"immediate": True}, ""),
+    (Role.RECEIVER, {"ack_mode": "tx"}, "ack_mode: none"),
+    (Role.RECEIVER, {"ack_mode": "auto"}, ""),
+    (Role.SENDER, {"ack_mode": "tx"}, ""),
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["S", ""]}]}}, ""),
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["A", [["t", True]]]}]}},
+     "lib cannot write a header value of type A"),
+    (Role.RECEIVER, {"header_fields": {"a": ["t", True]}}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("role", "body", "reason"), ROWS)
+def test_who_can_play_which_role_follows_from_what_it_declared(
+    role: Role, body: dict[str, Any], reason: str
+) -> None:
+    assert assignment.why_not(role, body, ABOUT) == reason
+    assert assignment.why_not(role, body, {}) == ""
