@@ -39,6 +39,7 @@ from tallystick.runtime.telemetry import Probe
 __all__ = ["Execution"]
 
 _LOG: Final = logging.getLogger("tallystick.runtime")
+_NONE: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +119,20 @@ class Execution:
         envelope = reading.envelope
         if envelope is None:
             raise AssertionError("a message without an envelope reached a handler")
-        arguments: list[Any] = [convert_payload(handler, envelope.data)]
+        arguments: tuple[Any, ...] = (convert_payload(handler, envelope.data),)
         if handler.wants_message:
             delivery = reading.delivery
             headers = headers_of(self.rules.binding, delivery.frame.sections)
             message = Message(reading.urn, delivery.queue, reading.attempts, envelope, headers)
-            arguments.append(message)
-        named = {"transaction": transaction} if handler.wants_transaction else {}
+            arguments = (*arguments, message)
+        named = {"transaction": transaction} if handler.wants_transaction else _NONE
         if self.probe is None:
             self._run(handler, arguments, named)
         else:
             with self.probe.processing(reading):
                 self._run(handler, arguments, named)
 
-    def _run(self, handler: Handler, arguments: list[Any], named: Mapping[str, Any]) -> None:
+    def _run(self, handler: Handler, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         result = handler.function(*arguments, **named)
         if handler.is_async:
             self._await(result)

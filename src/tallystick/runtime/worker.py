@@ -158,7 +158,7 @@ class Worker:
         for delivery in deliveries:
             if delivery.lease is not None:
                 self._leases.begin(delivery, now)
-        self._running.update({id(one): one for one in deliveries})
+        self._running.update(zip(map(id, deliveries), deliveries, strict=True))
         self._hand_out([one for one in deliveries if not one.group or self._lanes.enter(one)])
         self._taken += len(deliveries)
         return len(deliveries)
@@ -198,7 +198,7 @@ class Worker:
         return deliveries
 
     def _work(self) -> None:
-        todo, done = self._todo, self._done
+        todo, done, wake, few = self._todo, self._done, self._wake, self._few
         while self._ring.get():
             while todo:
                 try:
@@ -206,14 +206,16 @@ class Worker:
                 except IndexError:  # another thread was quicker
                     break
                 done.append(self._plan(delivery))
-                if not todo or len(done) >= self._few or monotonic() >= self._wake_at:
-                    self._rouse()
+                due = not todo or len(done) >= few or monotonic() >= self._wake_at
+                if due and wake.empty():  # once is enough until the settling thread is awake
+                    wake.put(None)
 
     def _plan(self, delivery: Delivery) -> Plan:
         if id(delivery) not in self._running:  # its lease was lost before a handler was free
             return Plan("leave", delivery, "left")
         try:
-            return self._execution.run(delivery, self._failed.get(id(delivery), 0))
+            failed = self._failed.get(id(delivery), 0) if self._failed else 0
+            return self._execution.run(delivery, failed)
         except TallystickError as error:
             return Plan("leave", delivery, "left", hold=_LEFT, note=str(error))
         except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
@@ -221,11 +223,6 @@ class Worker:
             text = "queue %s: a message is left to the broker: %s\n%s"
             _LOG.error(text, self._queue, type(error).__name__, where)
             return Plan("leave", delivery, "left", hold=_LEFT, note=type(error).__name__)
-
-    def _rouse(self) -> None:
-        """Wake the settling thread; once is enough until it is awake."""
-        if self._wake.empty():
-            self._wake.put(None)
 
     def _collect(self, timeout: float) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""

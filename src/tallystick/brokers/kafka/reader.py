@@ -108,6 +108,7 @@ class Reader:
         """
         taken: list[Delivery] = []
         errors: list[Any] = []
+        topic, partitions = self._topic, self.partitions
         messages.reverse()
         while messages:
             message = messages.pop()
@@ -115,13 +116,13 @@ class Reader:
                 errors.append(message)
                 continue
             number, offset, key = message.partition(), message.offset(), message.key()
-            partition = self.partitions.get(number)
+            partition = partitions.get(number)
             if partition is None:
-                partition = self.partitions[number] = Partition()
+                partition = partitions[number] = Partition()
             partition.hand_out(offset)
             group = "" if key is None else f"{number}/{key!r}"
             handle = (number, partition.epoch, offset)
-            taken.append(Delivery(read_frame(message), self._topic, handle, "", None, group))
+            taken.append(Delivery(read_frame(message), topic, handle, "", None, group))
         return taken, errors
 
     def _resume(self) -> None:

@@ -18,9 +18,12 @@ NOW: Final = 0
 
 def read_frame(message: Any) -> Frame:
     """Give the frame of a record that was consumed."""
-    record = {"key": message.key(), "timestamp": message.timestamp()[1]}
-    headers = dict(message.headers() or [])
-    return Frame(message.value() or b"", {"headers": headers, "record": record})
+    headers = message.headers()
+    sections = {
+        "headers": dict(headers) if headers else {},
+        "record": {"key": message.key(), "timestamp": message.timestamp()[1]},
+    }
+    return Frame(message.value() or b"", sections)
 
 
 def write_record(frame: Frame, queue: str) -> Record:
