@@ -6,7 +6,8 @@
     deliveries_vs_duckdb      sent against received: Spark in a 1-GB heap / DuckDB, the same query
     growth_10x                deliveries of ten times the ids: how many times the time
 
-Session start-up is printed apart. Each is the best of a few rounds, the contenders taking turns.
+Session start-up is printed apart. Each is the best of a few rounds, the contenders taking turns
+(Java compiles what is hot during the first).
 With `--quick` a run is so small that `run_vs_process` is the fixed price of Spark and nothing else.
 """
 
@@ -246,7 +247,7 @@ def main() -> None:
     arguments = parser.parse_args()
     messages = arguments.messages or (40_000 if arguments.quick else 2_000_000)
     ids = arguments.ids or (500_000 if arguments.quick else 10_000_000)
-    rounds = 2
+    rounds = 2 if arguments.quick else 3
     place = Path(tempfile.mkdtemp(prefix="tallystick-bench-"))
     ratios: dict[str, float] = {}
     try:

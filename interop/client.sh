@@ -39,6 +39,7 @@ process=$!
 begun=$(date +%s)
 until grep -q '^READY ' "$out"; do
   if ! kill -0 "$process" 2>/dev/null; then
+    grep -q '^READY ' "$out" && break # it said so and ended since
     echo "$name ended before it was ready:" >&2
     cat "$log" >&2
     rm -rf "$folder"

@@ -153,8 +153,8 @@ def _consume(consumer: Any, path: str, at: int, stop: int) -> Iterator[Any]:
                 at = message.offset() + 1
                 if at > stop:
                     return
-                moved = monotonic()
                 yield message
+                moved = monotonic()  # what the reader did meanwhile is no silence
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if message.offset() >= stop:
                     return
