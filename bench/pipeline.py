@@ -259,7 +259,8 @@ def main() -> None:
         with open_session("local[2]", {"spark.driver.memory": "1g"}) as session:
             print(f"session start-up {time.perf_counter() - begun:.1f} s (1-GB heap)")
             ratios |= deliveries(session, place, ids, rounds)
-            ratios |= decode(session, place / "captures", job, messages, 400_000, rounds)
+            least = 400_000 if arguments.quick else 2_000_000
+            ratios |= decode(session, place / "captures", job, messages, least, rounds)
             ratios |= whole(session, place / "captures", registry, place, 1)
     finally:
         shutil.rmtree(place)
