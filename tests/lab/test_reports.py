@@ -134,7 +134,9 @@ def test_the_case_goes_before_the_command_line_and_that_before_the_defaults() ->
     assert "host" not in found
 
 
-@pytest.mark.parametrize("about", [{}, {"given": 3}, {"given": {"ack_mode": "no such"}}])
+@pytest.mark.parametrize(
+    "about", [{}, {"given": 3}, {"given": {"ack_mode": "no such"}}, {"given": {"ack_mode": "[]"}}]
+)
 def test_without_a_mode_each_message_is_acknowledged(about: Mapping[str, Any]) -> None:
     found = assignment.complete({}, about)
     told = {name: found[name] for name in ("no_ack", "ack_every", "ack_first", "ack_tx")}
@@ -150,7 +152,11 @@ def test_an_inactive_consumer_is_none() -> None:
     )
 
 
-ABOUT = {"library": "lib", "cannot": {"immediate": "no", "ack_mode=tx": "none"}, "field_tags": "SF"}
+ABOUT = {
+    "library": "lib",
+    "cannot": {"immediate": "no", "ack_mode=tx": "none"},
+    "field_tags": "SFA",
+}
 
 
 ROWS: list[tuple[Role, dict[str, Any], str]] = [
@@ -163,7 +169,11 @@ ROWS: list[tuple[Role, dict[str, Any], str]] = [
     (Role.SENDER, {"ack_mode": "tx"}, ""),
     (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["S", ""]}]}}, ""),
     (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["A", [["t", True]]]}]}},
-     "lib cannot write a header value of type A"),
+     "lib cannot write a header value of type t"),
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["t", True]}]}},
+     "lib cannot write a header value of type t"),
+    (Role.SENDER, {"header_fields": {"a": 3, "b": [], "c": ["A", 3]}}, ""),
+    (Role.SENDER, {"header_fields": 3}, ""),
     (Role.RECEIVER, {"header_fields": {"a": ["t", True]}}, ""),
 ]  # fmt: skip
 
@@ -174,3 +184,15 @@ def test_who_can_play_which_role_follows_from_what_it_declared(
 ) -> None:
     assert assignment.why_not(role, body, ABOUT) == reason
     assert assignment.why_not(role, body, {}) == ""
+
+
+@pytest.mark.parametrize(("tags", "able"), [("tIlS", "S"), (None, ""), (3, "")])
+def test_a_client_that_writes_no_tables_inside_tables_can_send(tags: Any, able: str) -> None:
+    found = {
+        tag: assignment.why_not(
+            Role.SENDER, {"header_fields": {"a": [tag, value]}}, {"field_tags": tags}
+        )
+        for tag, value in (("S", ""), ("F", {}))
+    }
+    assert assignment.why_not(Role.SENDER, {}, {"field_tags": tags}) == ""
+    assert "".join(tag for tag in found if not found[tag]) == able
