@@ -98,6 +98,22 @@ def test_what_was_put_back_is_no_arrival_but_stands_in_the_echo() -> None:
     assert [one["put_back"] for one in body["echo"]] == [True, False]
 
 
+def test_the_time_of_a_batch_ends_with_it() -> None:
+    """The last report of a sender lists nothing: its times are those of the batch before."""
+    batch = [{"publisher": 0, "sequence": 0, "sha256": hash_of(0)}]
+    told = None
+    for started, messages in (("10", batch), ("500", batch), ("500", [])):
+        times = {"started_ns": started, "ended_ns": f"{started}0", "messages": messages}
+        said = Control(Kind.REPORT, {}, {**QUIET, **times})
+        told = reports.join_reports(Role.SENDER, told, said)
+    assert told
+    body = reports.tally_report(SENDER, told, 0).body
+    assert body["spans"] == [("10", "100"), ("500", "5000")]
+    first = [came(0, put_back=True), came(0, arrived_ns="170"), came(1, arrived_ns="180")]
+    body = tally(RECEIVER, first, [came(2, arrived_ns="900")], [])
+    assert body["spans"] == [(170, 180), (900, 900)]
+
+
 def test_a_latency_is_corrected_by_the_clocks() -> None:
     body = tally(RECEIVER, [came(0), came(1), came(2, arrived_ns="90")], shift=7)
     assert body["latency"] == {57: 2, -3: 1}
