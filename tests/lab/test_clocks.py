@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+from struct import Struct
 from threading import Event, Thread
+from time import monotonic_ns
 
 import pika  # type: ignore[import-untyped]
 import pytest
@@ -187,6 +190,32 @@ def test_in_process_offset_and_error_are_zero() -> None:
 def test_the_error_over_udp_lies_inside_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "clock", "udp", "--rounds", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["inside"] == 3
+
+
+def test_a_reference_that_stalls_once_is_asked_again_and_its_late_answers_do_not_count() -> None:
+    times = Struct(">qq")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reference:
+        reference.bind(("127.0.0.1", 0))
+        reference.settimeout(60)
+
+        def reply() -> None:
+            held = [(reference.recv(64), monotonic_ns())]
+            while True:
+                packet, asker = reference.recvfrom(64)
+                if not packet:
+                    return
+                held.append((packet, monotonic_ns()))
+                for number, there in held:
+                    reference.sendto(number + times.pack(there, monotonic_ns()), asker)
+                held.clear()
+
+        thread = Thread(target=reply, daemon=True)
+        thread.start()
+        found = UdpClock(*reference.getsockname(), bursts=1).estimate()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", reference.getsockname())
+        thread.join(60)
+    assert abs(found.offset) <= found.bound
 
 
 def test_the_error_over_a_broker_lies_inside_the_bound_and_its_end_is_said() -> None:

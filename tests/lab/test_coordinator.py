@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -321,6 +322,22 @@ def test_a_client_that_declined_counts_as_the_plan_says() -> None:
         "x/TC2_BasicP2P/b/a": Outcome.FAILED,
         "x/TC2_BasicP2P/b/b": Outcome.FAILED,
     }
+
+
+class Limited(Honest):
+    """A client whose command line asks for what its library cannot express."""
+
+    def say(self, kind: Kind, asked: Control, **fields: Any) -> Control:
+        about = {"given": {"immediate": "true"}, "cannot": {"immediate": "no such argument"}}
+        said = super().say(kind, asked, **fields)
+        return replace(said, body=about) if kind is Kind.ENLIST else said
+
+
+def test_what_a_client_cannot_do_is_not_asked_of_it_by_its_command_line() -> None:
+    """IOP-21: the command line counts where the case says nothing."""
+    found = outcomes({"a": Honest("a"), "b": Limited("b")}, "TC2_BasicP2P")
+    declined = {case for case, outcome in found.items() if outcome is Outcome.UNSUPPORTED}
+    assert declined == {"x/TC2_BasicP2P/b/a", "x/TC2_BasicP2P/b/b"}
 
 
 def test_a_client_that_did_not_enlist_fails_every_combination_with_it() -> None:

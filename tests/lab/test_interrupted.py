@@ -1,21 +1,23 @@
-"""Laws of an interrupted run: no queue is left on a broker that is not ours."""
+"""Laws of an interrupted run: it leaves no queue on a broker that is not ours, and no role held."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections.abc import Iterator
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
 from tallystick.cli.progress import end_in_order, run_in_order
+from tallystick.lab.control import Kind
 from tallystick.lab.probe import Lane, declare
 from tallystick.lab.raw import read_address
 from tallystick.lab.shell import Place
-from tallystick.lab.state import Drain, Prepare
+from tallystick.lab.state import Drain, Prepare, Say
 from tallystick.lab.vm_server import Vm, running_vm
-from tests.lab.company import client, company, fresh, run
+from tests.lab.company import PATIENCE, client, company, fresh, run
 
 Client: Any = client.Client
 
@@ -41,6 +43,23 @@ def test_a_coordinator_that_is_interrupted_deletes_its_queues(
             run(place, ["a"], cases=["TC2*"], key=key, watch=interrupt)
         assert [name for name in vm.server.broker.queues if name.startswith("iop.")] == []
         assert len(run(place, ["a"], cases=["TC2*"], key=key).verdicts) == 1
+
+
+def test_clients_of_an_interrupted_run_give_up_their_roles(vm: Vm) -> None:
+    def interrupt(_state: object, action: object) -> None:
+        if isinstance(action, Say) and action.control.kind is Kind.START:
+            raise KeyboardInterrupt
+
+    place, key = Place(vm.host, vm.port), f"iop.{fresh()}"
+    with company(place, {"a": Client, "b": Client}, control_key=key):
+        before = len(vm.server.broker.queues)
+        with pytest.raises(KeyboardInterrupt):
+            run(place, ["a", "b"], cases=["TC3*/a/b"], key=key, watch=interrupt)
+        deadline = monotonic() + PATIENCE
+        while len(vm.server.broker.queues) > before and monotonic() < deadline:
+            sleep(0.01)
+        assert len(vm.server.broker.queues) == before
+        assert len(run(place, ["a", "b"], cases=["TC3*/a/b"], key=key).verdicts) == 1
 
 
 async def _hold(vm: Vm, made: asyncio.Event | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,20 @@ def test_a_finding_is_1_and_what_could_not_be_run_is_2(
         monkeypatch.setattr(lab_all, "STEPS", tuple(steps[name] for name in names))
         assert run(tmp_path) == code
         assert f"{names.count('0')} of {len(names)} steps" in capsys.readouterr().out
+
+
+def test_a_step_that_leaves_half_a_summary_is_broken_and_the_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call(words: Sequence[str]) -> tuple[int, str]:
+        return 0, '{"passed": 1' if "cut" in words else '{"passed": 1}'
+
+    monkeypatch.setattr(lab_all, "_call", call)
+    monkeypatch.setattr(lab_all, "STEPS", (Step("cut", "cut", 1), Step("whole", "whole", 1)))
+    assert run(tmp_path, "--json") == 2
+    told = capsys.readouterr()
+    assert [row["exit"] for row in json.loads(told.out)["steps"]] == [2, 0]
+    assert "cut left half a summary" in told.err
 
 
 def test_the_rest_is_judged_by_how_this_machine_compares() -> None:

@@ -49,6 +49,18 @@ def test_a_client_needs_no_environment_but_a_path_and_a_home(language: str) -> N
         assert "refused" in done.stderr.lower(), done.stderr
 
 
+def test_the_go_client_tells_a_close_by_the_broker_from_an_error() -> None:
+    """Once `start` has fetched its library: a channel is closed before the reason is known."""
+    here = INTEROP / "go" / "client"
+    subprocess.run([here / "start", "-p", "1"], capture_output=True, check=False, timeout=1200)
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOPROXY": "off", "CGO_ENABLED": "0"}
+    done = subprocess.run(
+        ["go", "test", "./..."], cwd=here, env=environment, capture_output=True, text=True,
+        check=False, timeout=1200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 class Lab:
     """Clients of all languages that listen on one broker, under a control key of their own."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,12 @@ from tallystick.cli import main
 from tallystick.core.errors import Rejected
 from tallystick.core.journal import Head, Journal, Record, read, write_head, write_record
 from tallystick.core.verdict import Outcome, Verdict
+from tallystick.lab import perf
 from tallystick.lab.cases import Settings
 from tallystick.lab.clocks import Estimate
 from tallystick.lab.control import Control, Kind
 from tallystick.lab.coordinator import begin, step
+from tallystick.lab.instance import Evidence
 from tallystick.lab.perf import Load, describe, merge, perf_groups
 from tallystick.lab.shell import Place
 from tallystick.lab.state import (
@@ -177,6 +179,33 @@ def test_a_negative_latency_is_zero_inside_the_error_and_rejected_outside() -> N
         merge([{-301: 1}], 300.0)
     with pytest.raises(ValueError, match="no latency"):
         merge([{10**15: 1}], 300.0)
+
+
+def test_a_rate_leaves_out_the_pauses_between_batches() -> None:
+    """Of 3 + 3 messages, 2 + 2 came after the first of their batch: in 2 + 2 ns."""
+    spans = [("10", "12"), ("900", "902")]
+    found = judge_batches(spans)
+    assert (found["sent_per_second"], found["received_per_second"]) == (1.5 * SECOND, 1.0 * SECOND)
+
+
+def judge_batches(spans: list[tuple[str, str]]) -> Mapping[str, Any]:
+    """Judge 6 messages that went from a to b in two batches."""
+    (group, _) = perf_groups(Settings("r", "x"), Load(messages=3, size=1))
+    (instance,) = group.make(["a"], ["b"])
+    digest = {"digest": "", "redelivered": "", "altered": []}
+    stream = {"consumer": 0, "sender": "a", "correlation_id": "c", "publisher": 0,
+              "received": "0-5", **digest}  # fmt: skip
+    quiet: dict[str, Any] = {"closed": None, "error": "", "left": 0, "returned": [], "spans": spans}
+    sent = {**quiet, "sent": ["0-5"], "digests": [""]}
+    received = {**quiet, "streams": [stream], "unexpected": [], "latency": {5: 6}}
+    told = {
+        at: Control(Kind.REPORT, {"CORRELATION_ID": "c", "MESSAGE_COUNT": 6}, body, "")
+        for at, body in enumerate((sent, received))
+    }
+    exact = {name: Estimate(0.0, 0.0) for name in ("a", "b")}
+    verdict = perf.judge_perf(instance, Evidence(told, 0, 2, (exact,)))
+    assert verdict.outcome is Outcome.PASSED, verdict
+    return verdict.measured
 
 
 def test_the_shift_is_the_senders_offset_less_the_receivers() -> None:

@@ -98,6 +98,22 @@ def test_what_was_put_back_is_no_arrival_but_stands_in_the_echo() -> None:
     assert [one["put_back"] for one in body["echo"]] == [True, False]
 
 
+def test_the_time_of_a_batch_ends_with_it() -> None:
+    """The last report of a sender lists nothing: its times are those of the batch before."""
+    batch = [{"publisher": 0, "sequence": 0, "sha256": hash_of(0)}]
+    told = None
+    for started, messages in (("10", batch), ("500", batch), ("500", [])):
+        times = {"started_ns": started, "ended_ns": f"{started}0", "messages": messages}
+        said = Control(Kind.REPORT, {}, {**QUIET, **times})
+        told = reports.join_reports(Role.SENDER, told, said)
+    assert told
+    body = reports.tally_report(SENDER, told, 0).body
+    assert body["spans"] == [("10", "100"), ("500", "5000")]
+    first = [came(0, put_back=True), came(0, arrived_ns="170"), came(1, arrived_ns="180")]
+    body = tally(RECEIVER, first, [came(2, arrived_ns="900")], [])
+    assert body["spans"] == [(170, 180), (900, 900)]
+
+
 def test_a_latency_is_corrected_by_the_clocks() -> None:
     body = tally(RECEIVER, [came(0), came(1), came(2, arrived_ns="90")], shift=7)
     assert body["latency"] == {57: 2, -3: 1}
@@ -134,7 +150,9 @@ def test_the_case_goes_before_the_command_line_and_that_before_the_defaults() ->
     assert "host" not in found
 
 
-@pytest.mark.parametrize("about", [{}, {"given": 3}, {"given": {"ack_mode": "no such"}}])
+@pytest.mark.parametrize(
+    "about", [{}, {"given": 3}, {"given": {"ack_mode": "no such"}}, {"given": {"ack_mode": "[]"}}]
+)
 def test_without_a_mode_each_message_is_acknowledged(about: Mapping[str, Any]) -> None:
     found = assignment.complete({}, about)
     told = {name: found[name] for name in ("no_ack", "ack_every", "ack_first", "ack_tx")}
@@ -150,7 +168,11 @@ def test_an_inactive_consumer_is_none() -> None:
     )
 
 
-ABOUT = {"library": "lib", "cannot": {"immediate": "no", "ack_mode=tx": "none"}, "field_tags": "SF"}
+ABOUT = {
+    "library": "lib",
+    "cannot": {"immediate": "no", "ack_mode=tx": "none"},
+    "field_tags": "SFA",
+}
 
 
 ROWS: list[tuple[Role, dict[str, Any], str]] = [
@@ -163,7 +185,11 @@ ROWS: list[tuple[Role, dict[str, Any], str]] = [
     (Role.SENDER, {"ack_mode": "tx"}, ""),
     (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["S", ""]}]}}, ""),
     (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["A", [["t", True]]]}]}},
-     "lib cannot write a header value of type A"),
+     "lib cannot write a header value of type t"),
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["t", True]}]}},
+     "lib cannot write a header value of type t"),
+    (Role.SENDER, {"header_fields": {"a": 3, "b": [], "c": ["A", 3]}}, ""),
+    (Role.SENDER, {"header_fields": 3}, ""),
     (Role.RECEIVER, {"header_fields": {"a": ["t", True]}}, ""),
 ]  # fmt: skip
 
@@ -174,3 +200,15 @@ def test_who_can_play_which_role_follows_from_what_it_declared(
 ) -> None:
     assert assignment.why_not(role, body, ABOUT) == reason
     assert assignment.why_not(role, body, {}) == ""
+
+
+@pytest.mark.parametrize(("tags", "able"), [("tIlS", "S"), (None, ""), (3, "")])
+def test_a_client_that_writes_no_tables_inside_tables_can_send(tags: Any, able: str) -> None:
+    found = {
+        tag: assignment.why_not(
+            Role.SENDER, {"header_fields": {"a": [tag, value]}}, {"field_tags": tags}
+        )
+        for tag, value in (("S", ""), ("F", {}))
+    }
+    assert assignment.why_not(Role.SENDER, {}, {"field_tags": tags}) == ""
+    assert "".join(tag for tag in found if not found[tag]) == able

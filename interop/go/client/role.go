@@ -39,17 +39,19 @@ type parameters struct {
 
 type object = map[string]any
 
+const reasonWait = 5 * time.Second
+
 // A role keeps what happened since its last report; the lock is for all below it.
 type role struct {
 	parameters
 	client             *client
 	correlation        string
 	connections        []*amqp.Connection
-	closes             []chan *amqp.Error
 	channels           []*amqp.Channel
 	returns            []chan amqp.Return
 	consumers          []*consumer
 	putBack            atomic.Int32
+	over               chan struct{} // closed when it is known what went wrong
 	changed            chan struct{} // has one when something happened since somebody looked
 	lock               sync.Mutex
 	messages, returned []object
@@ -62,7 +64,7 @@ type role struct {
 
 func newRole(c *client, correlation string) *role {
 	return &role{
-		client: c, correlation: correlation, changed: make(chan struct{}, 1),
+		client: c, correlation: correlation, over: make(chan struct{}), changed: make(chan struct{}, 1),
 		messages: []object{}, returned: []object{},
 	}
 }
@@ -77,29 +79,38 @@ func (r *role) attempt(work func()) {
 	work()
 }
 
-// fail tells a close by the broker, which comes to all channels of a connection, from the rest.
+// fail keeps the first thing that went wrong, and tells a close by the broker from the rest. A channel
+// is closed for us before we are told why, so who only finds it closed waits for the reason.
 func (r *role) fail(err error) {
+	if errors.Is(err, amqp.ErrClosed) {
+		select {
+		case <-r.over:
+		case <-time.After(reasonWait):
+		}
+	}
 	defer r.tell(nil)
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	var fault *amqp.Error
-	errors.As(err, &fault)
-	level := "channel"
-	for _, closes := range r.closes {
-		select {
-		case fault = <-closes:
-		default:
-		}
+	if r.closed != nil || r.fault != "" {
+		return
 	}
+	defer close(r.over)
+	var fault *amqp.Error
+	if !errors.As(err, &fault) || !fault.Server {
+		r.fault = err.Error()
+		return
+	}
+	level := "channel"
 	if slices.ContainsFunc(r.connections, (*amqp.Connection).IsClosed) {
 		level = "connection"
 	}
-	switch {
-	case r.closed != nil || r.fault != "":
-	case fault != nil && fault.Server:
-		r.closed = object{"level": level, "code": fault.Code, "text": fault.Reason}
-	default:
-		r.fault = err.Error()
+	r.closed = object{"level": level, "code": fault.Code, "text": fault.Reason}
+}
+
+// heed fails with the close that the broker sends, if it sends one.
+func (r *role) heed(closes <-chan *amqp.Error) {
+	if fault := <-closes; fault != nil && fault.Server {
+		r.fail(fault)
 	}
 }
 
@@ -145,7 +156,7 @@ func (r *role) close() {
 // openChannel opens a channel on the last connection.
 func (r *role) openChannel() *amqp.Channel {
 	channel := must(r.connections[len(r.connections)-1].Channel())
-	r.closes = append(r.closes, channel.NotifyClose(make(chan *amqp.Error, 1)))
+	go r.heed(channel.NotifyClose(make(chan *amqp.Error, 1)))
 	return channel
 }
 

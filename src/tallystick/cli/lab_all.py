@@ -115,7 +115,11 @@ def _do(step: Step, out: Path) -> Done:
         words += ["--junit", str(out / f"{step.name}.xml")]
     since = monotonic()
     code, text = _call(words)
-    told = json.loads(text) if text.strip() else {}
+    try:
+        told = json.loads(text) if text.strip() else {}
+    except ValueError:
+        _say(f"{step.name} left half a summary")
+        code, told = 2, {}
     return Done(step, min(code, 2) if code >= 0 else 2, monotonic() - since, _figures(told))
 
 

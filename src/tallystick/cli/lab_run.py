@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from tallystick.cli.numbers import above_zero, port, seconds
+from tallystick.cli.numbers import above_zero, port, seconds, seed
 from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.journal import Journal
@@ -125,7 +125,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
                         help="known failures (default: interop/known.toml)")  # fmt: skip
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
     parser.add_argument("--json", action="store_true", help="one summary object on stdout")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all bodies")
+    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="of all bodies")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="override a parameter, like P2P_NUM_MESSAGES=5")  # fmt: skip
     parser.add_argument("--opt-out", choices=_OUTCOMES, default="unsupported",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from math import isfinite
 
-__all__ = ["above_zero", "port", "seconds"]
+from tallystick.lab.parameters import SEEDS
+
+__all__ = ["above_zero", "port", "seconds", "seed"]
 
 _PORTS = 65536
 
@@ -31,4 +33,12 @@ def port(text: str) -> int:
     number = int(text)
     if not 0 <= number < _PORTS:
         raise argparse.ArgumentTypeError(f"{text} is no port: 0 to {_PORTS - 1}")
+    return number
+
+
+def seed(text: str) -> int:
+    """Read a seed of the lab."""
+    number = int(text)
+    if number not in SEEDS:
+        raise argparse.ArgumentTypeError(f"{text} is no seed: 0 to {SEEDS[-1]}")
     return number

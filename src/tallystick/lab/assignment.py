@@ -8,7 +8,7 @@ before or after the look, in transactions or not (docs/reference/lab-protocol.md
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tallystick.lab.control import Role
@@ -44,7 +44,7 @@ def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any
     given = _object(about, "given")
     own = {name: _literal(given[name]) for name in given if name in _DEFAULTS}
     whole = {**_DEFAULTS, **own, **body}
-    whole |= ACK_MODES.get(whole["ack_mode"], ACK_MODES["auto"])
+    whole |= ACK_MODES.get(str(whole["ack_mode"]), ACK_MODES["auto"])
     if not whole["consumer_out_active"]:
         whole["consumers"] = []
     return whole
@@ -71,16 +71,23 @@ def why_not(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> st
         reason = cannot.get(f"{name}={value}") or (value is True and cannot.get(name))
         if reason:
             return f"{name}: {reason}"
-    if role is Role.SENDER:
-        for tag in sorted(set(_tags(["F", body.get("header_fields", {})]))):
-            if tag not in about.get("field_tags", tag):
+    if role is Role.SENDER and "field_tags" in about:
+        able = about["field_tags"] if isinstance(about["field_tags"], str) else ""
+        for tag in sorted(set(_tags(_object(body, "header_fields").values()))):
+            if tag not in able:
                 return f"{about.get('library')} cannot write a header value of type {tag}"
     return ""
 
 
-def _tags(value: Sequence[Any]) -> Iterator[str]:
-    """Give every tag in a tagged value."""
-    yield value[0]
-    inner = value[1].values() if value[0] == "F" else value[1] if value[0] == "A" else ()
-    for one in inner:
-        yield from _tags(one)
+def _tags(values: Iterable[Any]) -> Iterator[str]:
+    """Give every tag in tagged values; what is no tagged value has none."""
+    for value in values:
+        match value:
+            case ["F", {**named}]:
+                yield "F"
+                yield from _tags(named.values())
+            case ["A", [*listed]]:
+                yield "A"
+                yield from _tags(listed)
+            case [str(tag), *_]:
+                yield tag

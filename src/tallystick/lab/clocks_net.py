@@ -1,16 +1,17 @@
 """Clocks over UDP and over the broker, and the reference that answers both (Appendix E).
 
-UDP: bursts of questions back to back; a question without an answer is asked again. Broker: a
-question is a message to the reference's queue, and the answer comes to the queue of the asker. How
-often to ask and what the answers mean is said in `clocks`, for both. The reference's clock can be
-set off by a known amount: that is how the error is measured.
+UDP: bursts of questions back to back; where no answer comes, a new question is asked, and an answer
+to an older one is of no account. Broker: a question is a message to the reference's queue, and the
+answer comes to the queue of the asker. How often to ask and what the answers mean is said in
+`clocks`, for both. The reference's clock can be set off by a known amount: that is how the error is
+measured.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from struct import Struct
 from time import monotonic_ns, sleep
@@ -68,21 +69,21 @@ class UdpClock:
                     sleep(self._pause)  # between bursts only: the rate shows over time
                 burst: list[Sample] = []
                 while wants_more(burst):
-                    burst.append(self._ask(here, next(numbers)))
+                    burst.append(self._ask(here, numbers))
                 bursts.append(burst)
         return fit(bursts)
 
-    def _ask(self, here: socket.socket, number: int) -> Sample:
+    def _ask(self, here: socket.socket, numbers: Iterator[int]) -> Sample:
         end = monotonic_ns() + int(self._limit * 1e9)
         while monotonic_ns() < end:
-            sent = monotonic_ns()
+            number, sent = next(numbers), monotonic_ns()
             try:
                 here.send(_QUESTION.pack(number))
-                packet = here.recv(64)
-                back = monotonic_ns()
-                if len(packet) == _ANSWER.size and _ANSWER.unpack(packet)[0] == number:
-                    _, there, answered = _ANSWER.unpack(packet)
-                    return Sample(sent, there, answered, back)
+                while monotonic_ns() < end:
+                    packet, back = here.recv(64), monotonic_ns()
+                    if len(packet) == _ANSWER.size and _ANSWER.unpack(packet)[0] == number:
+                        _, there, answered = _ANSWER.unpack(packet)
+                        return Sample(sent, there, answered, back)
             except (TimeoutError, ConnectionRefusedError):
                 continue
         raise Unavailable(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from tallystick.core.verdict import Outcome
-from tallystick.lab.assignment import why_not
+from tallystick.lab.assignment import complete, why_not
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.instance import Finding, Instance
 from tallystick.lab.stages import drained, finish, give_up_on, give_verdict, prepared, talk, timed
@@ -121,7 +121,8 @@ def _answer(state: State, name: str, control: Control) -> State:
     else:
         body = state.plan.groups[state.group].body if state.group >= 0 else {}
         about = state.members[name].about
-        refusals = {role: why_not(role, body, about) for role in Role}
+        asked = complete(body, about)
+        refusals = {role: why_not(role, asked, about) for role in Role}
     return replace(state, answers={**state.answers, name: refusals})
 
 

@@ -13,7 +13,10 @@ from typing import Any, Final
 from tallystick.core.errors import UsageError
 from tallystick.lab.combinations import ACK_MODES
 
-__all__ = ["LOAD", "SHAPE", "TRAFFIC", "read_parameters"]
+__all__ = ["LOAD", "SEEDS", "SHAPE", "TRAFFIC", "read_parameters"]
+
+SEEDS: Final = range(2**31)
+"""Seeds are numbers that every client's language has."""
 
 Rule = tuple[str, Callable[[Any], bool]]
 
@@ -25,6 +28,10 @@ def _one_of(*values: str) -> Rule:
 _FLAG: Final[Rule] = ("true or false", lambda value: type(value) is bool)
 _ABOVE: Final[Rule] = ("a whole number above 0", lambda value: type(value) is int and value > 0)
 _COUNT: Final[Rule] = ("a whole number from 0 on", lambda value: type(value) is int and value >= 0)
+_SEED: Final[Rule] = (
+    f"a whole number from 0 to {SEEDS[-1]}",
+    lambda value: type(value) is int and value in SEEDS,
+)
 
 SHAPE: Final[Mapping[str, Rule]] = {
     "num_circuits": _ABOVE,
@@ -62,7 +69,7 @@ TRAFFIC: Final[Mapping[str, Rule]] = {
     "outgoing_rate": _COUNT,
     "consumer_out_active": _FLAG,
     "check": _one_of("hash", "count"),
-    "seed": _COUNT,
+    "seed": _SEED,
 }
 """That, and which messages."""
 

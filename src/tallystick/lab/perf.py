@@ -88,8 +88,8 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
         measured = {
             "messages": messages,
             "octets": instance.parts[0].body["message_bytes"],
-            "sent_per_second": _rate(messages, sent["started_ns"], sent["ended_ns"]),
-            "received_per_second": _rate(messages - 1, received["first_ns"], received["last_ns"]),
+            "sent_per_second": _rate(messages, sent["spans"]),
+            "received_per_second": _rate(messages - len(received["spans"]), received["spans"]),
             **describe(histogram),
             "error_ns": round(error),
             "zero_within_error": zeros,
@@ -131,6 +131,7 @@ def describe(histogram: HdrHistogram) -> dict[str, Any]:
     return {"latency_ns": {**ends, **mean, **points}, "histogram": histogram.encode().decode()}
 
 
-def _rate(messages: int, first: str, last: str) -> float:
-    taken = int(last) - int(first)
+def _rate(messages: int, spans: Sequence[tuple[Any, Any]]) -> float:
+    """Give messages per second over the time of the batches, without the pauses between them."""
+    taken = sum(int(last) - int(first) for first, last in spans)
     return round(messages / taken * _SECOND, 1) if taken > 0 else 0.0

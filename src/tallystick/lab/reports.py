@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -69,9 +69,12 @@ def join_reports(role: Role, before: Control | None, said: Control) -> Control:
     """Add a report to those of the same role before it."""
     body = said.body
     read = _read_sent if role is Role.SENDER else _read_received
-    older = before.body if before else {**body, "batches": (), "returned": [], "left": 0}
+    older = (
+        before.body if before else {**body, "batches": (), "spans": (), "returned": [], "left": 0}
+    )
     joined = {
         "batches": (*older["batches"], tuple(read(one) for one in body["messages"])),
+        "spans": (*older["spans"], (body["started_ns"], body["ended_ns"])),
         "returned": [*older["returned"], *map(_read_returned, body["returned"])],
         "left": older["left"] + body["left"],
         "started_ns": older["started_ns"],
@@ -86,7 +89,17 @@ def tally_report(part: Part, told: Control, shift: int) -> Control:
     """Give the joined reports of a role as a judge reads them; `shift` corrects latencies."""
     listed = [one for batch in told.body["batches"] for one in batch]
     add_up = _add_up_sent if part.role is Role.SENDER else _add_up_received
-    return replace(told, body={**told.body, **add_up(part, listed, shift)})
+    spans = list(_spans(part.role, told.body))
+    return replace(told, body={**told.body, "spans": spans, **add_up(part, listed, shift)})
+
+
+def _spans(role: Role, told: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Give when each batch began and ended; the lab's own pauses lie between them."""
+    for span, batch in zip(told["spans"], told["batches"], strict=True):
+        if role is Role.SENDER and batch:
+            yield span
+        elif role is Role.RECEIVER and (kept := [one.arrived for one in batch if not one.put_back]):
+            yield kept[0], kept[-1]
 
 
 def _add_up_sent(part: Part, listed: Sequence[_Sent], _shift: int) -> dict[str, Any]:

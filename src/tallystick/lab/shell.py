@@ -23,6 +23,7 @@ from tallystick.core.errors import Rejected, Unavailable
 from tallystick.lab.control import EXCHANGE, Control, Kind, read_control, write_control
 from tallystick.lab.coordinator import begin, step
 from tallystick.lab.instance import QueueSpec
+from tallystick.lab.stages import call_off
 from tallystick.lab.state import (
     Action,
     Drain,
@@ -108,21 +109,21 @@ class _Shell:
         self._reply_to = self._channel.queue_declare("", exclusive=True).method.queue
         self._channel.add_on_return_callback(self._on_return)
         self._channel.basic_consume(self._reply_to, self._on_message, auto_ack=True)
+        self._state, self._actions = begin(plan, monotonic())
 
     def run(self, report: Callable[[State, Action], object]) -> Mapping[str, Member]:
         """Go on until the plan has ended."""
-        state, actions = begin(self._plan, monotonic())
         while True:
-            for action in actions:
+            for action in self._actions:
                 self._safely(partial(self._do, action))
-                report(state, action)
+                report(self._state, action)
                 if isinstance(action, Ended):
-                    return state.members
+                    return self._state.members
             if not self._events:
                 self._safely(partial(self._control.process_data_events, _TICK))
                 self._keep_queues_alive()
                 self._events.append(Ticked(monotonic()))
-            state, actions = step(state, self._events.popleft())
+            self._state, self._actions = step(self._state, self._events.popleft())
 
     def _time(self) -> int:
         """Give Unix time in ns that nobody sets: as at the start of the run, and even since."""
@@ -215,15 +216,19 @@ class _Shell:
         return left
 
     def close(self) -> None:
-        """Close what is open; delete the queues of cases that did not come to their end."""
+        """Close what is open; of cases that did not come to their end, end roles and queues."""
         for connection in (self._queues, self._control):
             if connection is not None and connection.is_open:
                 with suppress(pika.exceptions.AMQPError, AttributeError):
                     # it went while we closed it, or pika was interrupted while it opened a channel
                     connection.close()
-        if self._made:
+        calls = [call for number in self._state.live for call in call_off(self._state, number)]
+        if calls or self._made:
             with suppress(pika.exceptions.AMQPError, OSError):  # then none is within our reach
                 fresh = pika.BlockingConnection(self._place.parameters())
+                self._channel = fresh.channel()
+                for call in calls:
+                    self._say(call.control, call.client)
                 for queue in sorted(self._made):
                     with suppress(pika.exceptions.ChannelClosedByBroker):  # it is not there
                         self._delete(fresh.channel(), [queue])

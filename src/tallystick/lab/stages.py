@@ -24,7 +24,9 @@ from tallystick.lab.reports import join_reports, tally_report
 from tallystick.lab.state import Action, Drain, Judged, Live, Note, Say, Stage, State
 from tallystick.lab.timing import hear_clock, shift_of, start_timing
 
-__all__ = ["drained", "finish", "give_up_on", "give_verdict", "prepared", "talk", "timed"]
+__all__ = [
+    "call_off", "drained", "finish", "give_up_on", "give_verdict", "prepared", "talk", "timed",
+]  # fmt: skip
 
 _POLL: Final = 100
 
@@ -272,13 +274,21 @@ def finish(state: State, number: int, finding: Finding, actions: list[Action]) -
     return replace(state, live={at: one for at, one in state.live.items() if at != number})
 
 
+def call_off(state: State, number: int) -> list[Say]:
+    """End every role that is still held: a last request, which waits for nothing."""
+    live = state.live[number]
+    fields = {"WAIT_COUNT": 0, "WAIT_MS": 0, "FINAL": True}
+    return [
+        Say(Control(Kind.STATUS_REQUEST, fields, {}, _assignment(state, number, at)), part.client)
+        for at, part in enumerate(live.instance.parts)
+        if live.stage is not Stage.PREPARING
+        and at not in live.over
+        and not state.members[part.client].trouble
+    ]
+
+
 def give_up_on(state: State, number: int, finding: Finding, actions: list[Action]) -> State:
     """Call off what still holds a role, and clear up."""
     live = state.live[number]
-    for at, part in enumerate(live.instance.parts):
-        holds = live.stage is not Stage.PREPARING and at not in live.over
-        if holds and not state.members[part.client].trouble:
-            fields = {"WAIT_COUNT": 0, "WAIT_MS": 0, "FINAL": True}
-            control = Control(Kind.STATUS_REQUEST, fields, {}, _assignment(state, number, at))
-            actions.append(Say(control, part.client))
+    actions += call_off(state, number)
     return _drain(state, number, replace(live, give_up=live.give_up or finding), actions)
