@@ -22,7 +22,7 @@ from tallystick.runtime.idempotency import MemorySeen
 from tallystick.runtime.retry import Backoff
 from tallystick.runtime.settlement import Plan, Rules
 from tallystick.runtime.store_url import StoreUnavailable
-from tallystick.runtime.worker import Worker
+from tallystick.runtime.worker import _BUSY, Worker
 
 URN = "urn:babel:orders:created"
 PREFETCH = 10
@@ -243,6 +243,23 @@ def test_deliveries_decide_nothing_about_what_no_handler_gets(
 ) -> None:
     app = App("memory://", max_deliveries=1, on_unknown_urn="release", dead_letter=dead_letter)
     assert plan_counted(app, count, frame=frame).outcome == outcome
+
+
+def test_before_a_run_ends_idle_the_broker_is_asked_for_longer_than_a_busy_worker_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Noting(MemoryTransport):
+        def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+            waits.append(timeout)
+            return super().receive(queue, limit, timeout)
+
+    space, waits = Space(), list[float]()
+    monkeypatch.setattr(App, "_open", lambda _: Noting(space))
+    app = App("memory://")
+    app.handler(URN)(lambda _: None)
+    app.publish(URN, {})
+    assert app.run(idle=0) == {"handled": 1}
+    assert waits[-1] > _BUSY
 
 
 def test_threads_that_are_busy_are_called_no_more_often_than_there_are() -> None:
