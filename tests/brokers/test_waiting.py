@@ -19,6 +19,7 @@ from tallystick.core.errors import Unavailable
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Address, Transport
 from tallystick.runtime.retry import Backoff
+from tallystick.runtime.worker import _BUSY
 
 pytestmark = pytest.mark.xdist_group("brokers")
 
@@ -200,10 +201,10 @@ def test_a_busy_worker_asks_sqs_less_and_less_often_and_at_once_when_told_to_wai
     monkeypatch.setattr("tallystick.brokers.sqs.transport.time", Clock())
     transport = SqsTransport(Address("sqs", "sqs", "eu"), Empty(0, OSError()))
     while now[0] < 10:
-        assert transport.receive("orders", 10, 0.02) == []
+        assert transport.receive("orders", 10, _BUSY) == []
     assert len(asked) < 20
     assert max(later - earlier for earlier, later in pairwise(asked)) < 1.1
-    before = len(asked)
-    transport.receive("orders", 10, 1.0)
-    transport.receive("orders", 10, 0)
-    assert len(asked) == before + 2
+    for timeout, more in ((1.0, 1), (0, 1), (0.3, 1), (0.03, 1), (_BUSY, 0)):
+        before = len(asked)
+        assert transport.receive("orders", 10, timeout) == []
+        assert len(asked) == before + more, timeout

@@ -12,12 +12,17 @@ import pytest
 
 from tallystick import App
 from tallystick.brokers.memory.transport import MemoryTransport, Space
-from tallystick.core import splice
+from tallystick.brokers.sqs.binding import BINDING
+from tallystick.core.binding import project
+from tallystick.core.envelope import make
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Capabilities, Delivery
+from tallystick.runtime.claims import Claim, Claims, SeenClaims
+from tallystick.runtime.idempotency import MemorySeen
 from tallystick.runtime.retry import Backoff
-from tallystick.runtime.settlement import Plan
-from tallystick.runtime.worker import Worker
+from tallystick.runtime.settlement import Plan, Rules
+from tallystick.runtime.store_url import StoreUnavailable
+from tallystick.runtime.worker import _BUSY, Worker
 
 URN = "urn:babel:orders:created"
 PREFETCH = 10
@@ -140,25 +145,121 @@ def test_a_worker_that_stops_stays_in_its_group_until_its_handlers_have_ended(
     assert seen == [True]
 
 
-@pytest.mark.parametrize(
-    ("counts", "attempts", "handled"), [(True, 19, 1), (True, 20, 0), (False, 20, 1)]
-)
-def test_a_message_that_a_counting_broker_hands_out_again_and_again_is_given_up_unhandled(
-    monkeypatch: pytest.MonkeyPatch, counts: bool, attempts: int, handled: int
-) -> None:
-    class Counting(MemoryTransport):
-        capabilities: Capabilities = replace(MemoryTransport.capabilities, counts=counts)
+def plan_counted(
+    app: App,
+    before: int,
+    *,
+    counts: bool = True,
+    claims: Claims | None = None,
+    frame: Frame | None = None,
+) -> Plan:
+    """Plan a delivery that SQS has handed out so often before."""
+    sent = frame or project(BINDING, make(URN, {}, now_ms=1, new_id=lambda: "an-id"), queue="q")
+    attributes = {"ApproximateReceiveCount": str(before + 1)}
+    delivery = Delivery(Frame(sent.body, {**sent.sections, "attributes": attributes}), "q")
+    able = replace(MemoryTransport.capabilities, counts=counts)
+    execution = app._worker("q")[0]._execution
+    rules = Rules(BINDING, able, app.settings)
+    return replace(execution, rules=rules, claims=claims).run(delivery)
 
-    space, seen = Space(), list[Any]()
-    monkeypatch.setattr(App, "_open", lambda _: Counting(space))
-    app = App("memory://")
+
+@pytest.mark.parametrize(
+    ("counts", "most", "attempts", "outcome"),
+    [
+        (True, 20, 19, "handled"),
+        (True, 20, 20, "dead_lettered"),
+        (True, 1, 2, "handled"),
+        (True, 0, 1000, "handled"),
+        (False, 20, 20, "handled"),
+    ],
+)
+def test_a_message_that_a_counting_broker_hands_out_too_often_is_not_handled_if_so_told(
+    counts: bool, most: int, attempts: int, outcome: str
+) -> None:
+    seen = list[Any]()
+    app = App("memory://", max_deliveries=most)
     app.handler(URN)(seen.append)
+    assert plan_counted(app, attempts, counts=counts).outcome == outcome
+    assert len(seen) == (outcome == "handled")
+
+
+def test_a_message_that_came_too_often_is_left_to_the_broker_where_it_would_be_dropped() -> None:
+    seen = list[Any]()
+    app = App("memory://", max_deliveries=20, dead_letter=False)
+    app.handler(URN)(seen.append)
+    assert (plan_counted(app, 20).move, seen) == ("give_up", [])
+
+
+class Given(SeenClaims):
+    """Claims that come to one verdict, or to none because the store is away."""
+
+    def __init__(self, verdict: str) -> None:
+        super().__init__(MemorySeen())
+        self.verdict = verdict
+        self.released = 0
+
+    def claim(self, _message_id: str) -> Claim:
+        if self.verdict == "away":
+            raise StoreUnavailable("away", code="store")
+        return Claim(self.verdict)
+
+    def release(self, _message_id: str, _token: str) -> None:
+        self.released += 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "released"),
+    [("held", "released", 0), ("away", "released", 0), ("done", "skipped", 0),
+     ("run", "dead_lettered", 1)],
+)  # fmt: skip
+def test_only_the_worker_that_has_the_claim_gives_up_what_came_too_often(
+    verdict: str, outcome: str, released: int
+) -> None:
+    claims, seen = Given(verdict), list[Any]()
+    app = App("memory://", max_deliveries=20)
+    app.handler(URN)(seen.append)
+    assert plan_counted(app, 20, claims=claims).outcome == outcome
+    assert (claims.released, seen) == (released, [])
+
+
+GATED = Frame(b"{}", {"message_attributes": {"schema_version": {"StringValue": "9"}}})
+POISON = Frame(b"no message")
+
+
+@pytest.mark.parametrize(
+    ("frame", "dead_letter", "outcome"),
+    [
+        (None, True, "released"),
+        (None, False, "released"),
+        (POISON, True, "dead_lettered"),
+        (POISON, False, "native"),
+        (GATED, True, "dead_lettered"),
+        (GATED, False, "native"),
+    ],
+)
+@pytest.mark.parametrize("count", [0, 1000])
+def test_deliveries_decide_nothing_about_what_no_handler_gets(
+    frame: Frame | None, dead_letter: bool, outcome: str, count: int
+) -> None:
+    app = App("memory://", max_deliveries=1, on_unknown_urn="release", dead_letter=dead_letter)
+    assert plan_counted(app, count, frame=frame).outcome == outcome
+
+
+def test_before_a_run_ends_idle_the_broker_is_asked_for_longer_than_a_busy_worker_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Noting(MemoryTransport):
+        def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+            waits.append(timeout)
+            return super().receive(queue, limit, timeout)
+
+    space, waits = Space(), list[float]()
+    monkeypatch.setattr(App, "_open", lambda _: Noting(space))
+    app = App("memory://")
+    app.handler(URN)(lambda _: None)
     app.publish(URN, {})
-    broker = Counting(space)
-    (delivery,) = broker.receive("default", 1, 0)
-    broker.replace(delivery, "default", Frame(splice.retry(delivery.frame.body, attempts)))
-    assert app.run(limit=1)["handled"] == len(seen) == handled
-    assert len(broker.receive("default.dlq", 1, 0)) == 1 - handled
+    assert app.run(idle=0) == {"handled": 1}
+    assert waits[-1] > _BUSY
 
 
 def test_threads_that_are_busy_are_called_no_more_often_than_there_are() -> None:

@@ -40,6 +40,11 @@ __all__ = ["Execution"]
 
 _LOG: Final = logging.getLogger("tallystick.runtime")
 _NONE: Final[Mapping[str, Any]] = {}
+_WORN_OUT: Final = Failure("failed", "delivered too often", final=True, kept=True)
+
+
+class _WornOut(Exception):
+    """The broker has handed this message out so often that its handler is not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,6 @@ class Execution:
     def run(self, delivery: Delivery, failed: int = 0) -> Plan:
         """Give the plan for one delivery that has `failed` here so many times already."""
         reading = read(self.rules.binding, delivery)
-        if reading.attempts and is_worn_out(self.rules, reading):
-            return self._fail(reading, Failure("failed", "delivered too often", final=True))
         if failed:
             reading = replace(reading, attempts=reading.attempts + failed)
         if _LOG.isEnabledFor(logging.DEBUG):
@@ -104,6 +107,8 @@ class Execution:
                 verdict = run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
         except StoreUnavailable as error:
             return self._release(reading, self.redact(str(error)))
+        except _WornOut:
+            return self._fail(reading, _WORN_OUT)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
             name = f"{type(error).__module__}.{type(error).__qualname__}"
             data = envelope.data if envelope is not None else None
@@ -119,6 +124,8 @@ class Execution:
         envelope = reading.envelope
         if envelope is None:
             raise AssertionError("a message without an envelope reached a handler")
+        if is_worn_out(self.rules, reading):  # here, where it is ours: releases end in no grave
+            raise _WornOut
         arguments: tuple[Any, ...] = (convert_payload(handler, envelope.data),)
         if handler.wants_message:
             delivery = reading.delivery

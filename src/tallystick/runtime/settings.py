@@ -24,8 +24,9 @@ class Settings:
     `prefetch` is how many messages a worker holds beyond those in handlers; `release_delay` is the
     wait before a message with an unknown URN is handed out again (strategy `release`). `validate`
     is `publish`, `handle`, both or neither; both when there is a catalog and nothing is said.
-    `max_deliveries` is how often a broker that counts may hand a message out before it is given up
-    unhandled: one that kills its process each time never fails, and would come for ever.
+    `max_deliveries` is how often a broker that counts may hand a message out before no handler gets
+    it any more; 0 is for ever. One that kills its process each time never fails, so nobody else
+    counts it. But the broker also counts what was only fetched or released.
     `max_lease` is how long a worker may keep a message by renewing its lease; 0 renews nothing.
     """
 
@@ -33,7 +34,7 @@ class Settings:
     concurrency: int = 1
     prefetch: int = 100
     max_attempts: int = MAX_ATTEMPTS
-    max_deliveries: int = 20
+    max_deliveries: int = 0
     backoff: Backoff = field(default_factory=lambda: Backoff(1, 2, 60, "full"))
     dead_letter: bool = True
     dead_letter_queue: str = ""
@@ -46,10 +47,12 @@ class Settings:
     max_lease: float = 3600.0
 
     def __post_init__(self) -> None:
-        for name in ("concurrency", "max_attempts", "max_deliveries"):
+        for name in ("concurrency", "max_attempts"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}, not 1 or more", code="setting")
-        for name in ("prefetch", "release_delay", "shutdown_timeout", "max_lease"):
+        for name in (
+            "prefetch", "max_deliveries", "release_delay", "shutdown_timeout", "max_lease",
+        ):  # fmt: skip
             if not isfinite(getattr(self, name)) or getattr(self, name) < 0:
                 raise UsageError(f"{name} is {getattr(self, name)}, below 0", code="setting")
         if self.on_unknown_urn not in STRATEGIES:

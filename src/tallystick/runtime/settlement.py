@@ -66,6 +66,7 @@ class Rules:
 class Failure:
     """Why a delivery failed; `final` when another attempt cannot help.
 
+    One that is `kept` is left to the broker where it would be dropped: nobody has tried it.
     What an exception says may hold personal data: it goes into the dead letter, never into a log.
     A `label` is what a log line says instead of the error.
     """
@@ -75,6 +76,7 @@ class Failure:
     exception: str | None = None
     final: bool = False
     label: str = ""
+    kept: bool = False
 
     @property
     def note(self) -> str:
@@ -100,8 +102,9 @@ def is_return(plan: Plan) -> bool:
 def is_worn_out(rules: Rules, reading: Reading) -> bool:
     """Say whether the broker has handed a message out so often that no handler gets it again."""
     settings = rules.settings
-    most = max(settings.max_deliveries, settings.max_attempts)
-    return rules.capabilities.counts and reading.attempts >= most
+    if not (settings.max_deliveries and rules.capabilities.counts):
+        return False
+    return reading.attempts >= max(settings.max_deliveries, settings.max_attempts)
 
 
 def plan_gated(rules: Rules, reading: Reading) -> Plan:
@@ -145,7 +148,7 @@ def plan_failure(
         return Plan("replace", delivery, "dead_lettered", queue, frame, note=failure.note)
     if ended.outcome == "release":
         return plan_release(rules, reading, failure.note, now=now)
-    if ended.outcome == "native":
+    if ended.outcome == "native" or failure.kept:
         return Plan("give_up", delivery, "native", note=failure.note)
     return Plan("ack", delivery, "dropped", note=failure.note)
 

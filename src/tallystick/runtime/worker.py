@@ -40,6 +40,8 @@ __all__ = ["Worker"]
 _LOG: Final = logging.getLogger("tallystick.runtime")
 _IDLE: Final = 0.5
 _BUSY: Final = 0.02
+_SHORTEST: Final = 0.04
+"""Seconds a worker that has nothing waits at least: a transport may answer a busy one unasked."""
 _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 _MOST_STUCK: Final = 1000
 _ATTEND: Final = 5.0
@@ -171,7 +173,7 @@ class Worker:
     def _wait(self, last: float, idle: float | None) -> float:
         if self._busy():
             return _BUSY
-        return _IDLE if idle is None else min(_IDLE, max(last + idle - monotonic(), 0.001))
+        return _IDLE if idle is None else min(_IDLE, max(last + idle - monotonic(), _SHORTEST))
 
     def _busy(self) -> bool:
         return bool(self._running or self._held)

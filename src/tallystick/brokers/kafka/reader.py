@@ -1,9 +1,10 @@
 """One consumer of one topic: what is out with handlers, and how far it has committed.
 
 A commit is sent and not waited for: handlers go on meanwhile. One at a time is on its way, and the
-next says all that was done since, so a slow broker gets fewer. One that failed is sent again. A
-broker that does not answer is not run away from: after a few the next one waits. Before a partition
-goes to another consumer, and at the end, the last commit is waited for.
+next says all that was done since, so a slow broker gets fewer. One that failed is sent again, after
+the next poll: a consumer that does not poll never joins its group again. A broker that does not
+answer is not run away from: after a few the next one waits. Before a partition goes to another
+consumer, and at the end, the last commit is waited for.
 """
 
 from __future__ import annotations
@@ -63,14 +64,17 @@ class Reader:
         """Take part in the group and take no record."""
         held = {n for n, one in self.partitions.items() if one.resume_at is not None}
         self._cluster.attend(self._consumer, held)
-        self._send_due()
+        self.commit()
 
     def take(self, limit: int, timeout: float) -> list[Delivery]:
         """Give records that have come, or wait for the first; say what commits came to."""
         self._resume()
         self._check()
-        self._send_due()
         first = self._consumer.poll(timeout)
+        try:
+            self.commit()
+        except KafkaException as error:  # told when no record is at hand
+            self._failure = error.args[0]
         if first is None:
             self._check()
             return []
@@ -83,10 +87,24 @@ class Reader:
                 self._cluster.is_record(one)
         return taken
 
-    def commit(self, number: int) -> None:
-        """Say how far a partition is done: now, or with the next."""
+    def finish(self, number: int, offsets: Iterable[int]) -> None:
+        """Note that records of a partition are done."""
+        self.partitions[number].finish(*offsets)
         self._due.add(number)
-        self._send_due()
+
+    def commit(self) -> None:
+        """Say how far partitions are done: now, or with the next. What cannot be sent stays due."""
+        waiting = self._unanswered and monotonic() - self._sent_at < _SOON
+        if waiting or not self._due:
+            return
+        positions = {number: self.partitions[number].position() for number in self._due}
+        self._sent_at = monotonic()
+        wait = self._unanswered >= _MOST_UNANSWERED
+        self._cluster.commit(self._consumer, self._topic, positions, wait=wait)
+        self._forget(positions)
+        if not wait:
+            self._sent.update(positions)
+            self._unanswered += 1
 
     def rewind(self, number: int, pause: float) -> None:
         """Begin a partition again at the first record that is not done, after a pause."""
@@ -131,20 +149,6 @@ class Reader:
                 self._cluster.resume(self._consumer, self._topic, number)
                 partition.resume_at = None
 
-    def _send_due(self) -> None:
-        waiting = self._unanswered and monotonic() - self._sent_at < _SOON
-        if waiting or not self._due:
-            return
-        positions = {number: self.partitions[number].position() for number in self._due}
-        self._due.clear()
-        self._sent.update(positions)
-        self._sent_at = monotonic()
-        wait = self._unanswered >= _MOST_UNANSWERED
-        self._cluster.commit(self._consumer, self._topic, positions, wait=wait)
-        self._unanswered += not wait
-        for number in positions if wait else ():
-            del self._sent[number]
-
     def _answered(self, error: KafkaError | None, places: Sequence[Any]) -> None:
         self._unanswered -= 1
         for place in places:
@@ -155,26 +159,30 @@ class Reader:
                 del self._sent[place.partition]
 
     def _check(self) -> None:
-        """Send again what could not be committed, and say why it could not."""
+        """Say why something could not be committed; it is sent again after the next poll."""
         failure, self._failure = self._failure, None
-        if failure is None:
-            return
-        self._due.update(self._sent)
-        self._send_due()
-        raise KafkaException(failure)
+        if failure is not None:
+            self._due.update(self._sent)
+            raise KafkaException(failure)
 
     def _revoked(self, _consumer: Any, places: Sequence[Any]) -> None:
         self._flush([one.partition for one in places])
         self._lost(_consumer, places)
 
     def _lost(self, _consumer: Any, places: Sequence[Any]) -> None:
-        for one in places:
-            self._due.discard(one.partition)
-            self._sent.pop(one.partition, None)
-            self.partitions.setdefault(one.partition, Partition()).rewind()
+        numbers = [one.partition for one in places]
+        self._forget(numbers)
+        for number in numbers:
+            self.partitions.setdefault(number, Partition()).rewind()
+
+    def _forget(self, numbers: Iterable[int]) -> None:
+        """Send no more of what these partitions have done until now."""
+        for number in numbers:
+            self._due.discard(number)
+            self._sent.pop(number, None)
 
     def _flush(self, numbers: Iterable[int]) -> None:
-        """Wait until what these partitions have done is committed."""
+        """Wait until what these partitions have done is committed: once, for better or worse."""
         open_ones = (self._due | self._sent.keys()).intersection(numbers)
         positions = {number: self.partitions[number].position() for number in open_ones}
         try:
@@ -183,3 +191,4 @@ class Reader:
         except KafkaException as error:
             text = "topic %s: what was done before the offsets %s may come again: %s"
             _LOG.warning(text, self._topic, positions, error)
+        self._forget(positions)

@@ -123,18 +123,17 @@ class KafkaTransport:
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Commit as far as everything before is done."""
         stale = 0
-        touched: set[tuple[str, int]] = set()
+        touched: dict[str, Reader] = {}
         for (queue, number, epoch), group in groupby(deliveries, _place):
             offsets = [one.handle[2] for one in group]
-            partition = self._find(queue, number, epoch)
-            if partition is None:
+            if self._find(queue, number, epoch) is None:
                 stale += len(offsets)
                 continue
-            partition.finish(*offsets)
-            touched.add((queue, number))
+            touched[queue] = self._readers[queue]
+            touched[queue].finish(number, offsets)
         with self._talking():
-            for queue, number in touched:
-                self._readers[queue].commit(number)
+            for reader in touched.values():
+                reader.commit()
         if stale:
             raise lost()
 

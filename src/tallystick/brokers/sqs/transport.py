@@ -53,6 +53,8 @@ _BATCH: Final = 10
 _BATCH_BYTES: Final = 250_000
 _LONGEST_POLL: Final = 20
 _SHORT: Final = 0.5
+_BUSY: Final = 0.02
+"""Seconds that a worker waits whose handlers are busy; one that waits longer wants an answer."""
 _ATTRIBUTE_KEYS: Final = ("DataType", "StringValue", "BinaryValue")
 _GONE: Final = ("ReceiptHandleIsInvalid", "InvalidParameterValue", "MessageNotInflight")
 _NO_QUEUE: Final = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
@@ -114,12 +116,12 @@ class SqsTransport:
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Ask for ten at a time; a wait of half a second or more is a long poll.
 
-        A short one that found nothing is repeated later and later: a request costs money, and a
-        worker whose handlers are busy comes back fifty times a second.
+        One that found nothing is repeated later and later while the worker is busy: a request costs
+        money, and such a worker comes back fifty times a second.
         """
         wait = min(ceil(timeout), _LONGEST_POLL) if timeout >= _SHORT else 0
         lull = self._lulls.setdefault(queue, Lull())
-        if 0 < timeout < min(lull.left(time.monotonic()), _SHORT):
+        if 0 < timeout <= _BUSY and timeout < lull.left(time.monotonic()):
             time.sleep(timeout)
             return []
         taken: list[Delivery] = []
