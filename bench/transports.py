@@ -65,7 +65,7 @@ class Size(NamedTuple):
 
 
 FULL: Final = Size(1, 5, 15.0, 200, 5)
-QUICK: Final = Size(0.3, 5, 2.0, 50, 1)
+QUICK: Final = Size(0.3, 3, 1.2, 50, 1)
 SERVICEBUS: Final = (
     "Endpoint={};SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
 )
