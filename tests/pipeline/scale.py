@@ -1,7 +1,8 @@
-"""Measure a run that is larger than the memory, or skewed. Figures, no test.
+"""Measure a run that is larger than the memory, skewed, or small. Figures, no test.
 
     python -m tests.pipeline.scale --memory     input 20 times the heap (512 MB), lines of 2 KB
     python -m tests.pipeline.scale --skew       90 % one URN, one pair and one trace, against even
+    python -m tests.pipeline.scale --first      seconds from the command to its first table, small
 
 Every message is sent once and received once, and the tables must say so. `--memory` tells the most
 that Java and all the Python workers together held. `--skew` runs as many messages twice in one
@@ -146,11 +147,30 @@ def measure_skew(folder: Path, count: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def measure_first(folder: Path) -> dict[str, Any]:
+    """Give the seconds from the command on a small input to its first table, and to its end."""
+    captures, lake = folder / "captures.jsonl", folder / "lake"
+    captures.write_bytes(b"".join(messages(0, 100, skewed=False, pad="")))
+    registry = write_registry(folder / "registry")
+    words = ["--input", captures, "--registry", registry, "--out", lake]
+    begun = time.perf_counter()
+    first = None
+    command = [sys.executable, "-m", "tallystick", "pipeline", "run", "--json", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            if first is None and any(lake.rglob("*.parquet")):
+                first = time.perf_counter() - begun
+            time.sleep(0.02)
+    assert process.returncode in {0, 1}, process.returncode
+    return {"first": first, "end": time.perf_counter() - begun}
+
+
 def main() -> None:
     """Measure what is asked for, and print one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--skew", action="store_true")
+    parser.add_argument("--first", action="store_true")
     parser.add_argument("--heap", type=int, default=512, help="in MB")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--count", type=int, default=200_000, help="messages of --skew")
@@ -163,6 +183,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         if args.skew:
             sys.stdout.write(json.dumps({"skew": measure_skew(Path(name), args.count)}) + "\n")
+    with tempfile.TemporaryDirectory() as name:
+        if args.first:
+            sys.stdout.write(json.dumps({"first_table": measure_first(Path(name))}) + "\n")
 
 
 if __name__ == "__main__":
