@@ -14,7 +14,7 @@ use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, QueueDeclareOptions,
 };
-use lapin::{BasicProperties, Channel, Connection, Error, ErrorKind, Event};
+use lapin::{BasicProperties, Channel, Connection, ConnectionStatus, Error, ErrorKind, Event};
 use serde_json::{json, Value};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -60,6 +60,7 @@ pub struct Role {
     p: Value,
     correlation: String,
     told: Mutex<Told>,
+    statuses: Mutex<Vec<ConnectionStatus>>,
     changed: Notify,
 }
 
@@ -67,7 +68,14 @@ impl Role {
     pub fn new(client: Arc<Client>, body: &[u8], id: &Value) -> Self {
         let correlation = id["CORRELATION_ID"][1].as_str().unwrap_or_default().into();
         let p = serde_json::from_slice(body).unwrap_or_default();
-        Self { client, p, correlation, told: Mutex::default(), changed: Notify::new() }
+        Self {
+            client,
+            p,
+            correlation,
+            told: Mutex::default(),
+            statuses: Mutex::default(),
+            changed: Notify::new(),
+        }
     }
 
     fn is(&self, name: &str) -> bool {
@@ -131,7 +139,8 @@ impl Role {
     /// Keep how the broker closed, if this is what it said.
     fn note_close(&self, error: &Error) -> bool {
         let ErrorKind::ProtocolError(told) = error.kind() else { return false };
-        let level = if error.is_amqp_hard_error() { "connection" } else { "channel" };
+        let gone = self.statuses.lock().unwrap().iter().any(|one| !one.connected()); // Broker-J does with 312
+        let level = if gone || error.is_amqp_hard_error() { "connection" } else { "channel" };
         let closed = json!({"level": level, "code": told.get_id(), "text": told.get_message().as_str()});
         self.told.lock().unwrap().closed.get_or_insert(closed);
         self.changed.notify_waiters();
@@ -157,6 +166,7 @@ impl Role {
     /// Open a connection and a channel; what the broker says when it closes is noted.
     async fn connect(self: &Arc<Self>, parts: &mut Parts) -> Result<Channel> {
         let connection = open(&self.client.given).await?;
+        self.statuses.lock().unwrap().push(connection.status().clone());
         let mut events = Box::pin(connection.events_listener());
         let role = self.clone();
         parts.watchers.spawn(async move {
