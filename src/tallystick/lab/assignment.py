@@ -7,11 +7,11 @@ before or after the look, in transactions or not (docs/reference/lab-protocol.md
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tallystick.lab.control import Role
+from tallystick.lab.parameters import read_literal
 
 __all__ = ["ACK_MODES", "complete", "why_not"]
 
@@ -42,7 +42,7 @@ _OF_ROLE: Final = {
 def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
     """Give every parameter: the case's over those of the client's command line (IOP-21)."""
     given = _object(about, "given")
-    own = {name: _literal(given[name]) for name in given if name in _DEFAULTS}
+    own = {name: read_literal(given[name]) for name in given if name in _DEFAULTS}
     whole = {**_DEFAULTS, **own, **body}
     whole |= ACK_MODES.get(str(whole["ack_mode"]), ACK_MODES["auto"])
     if not whole["consumer_out_active"]:
@@ -53,14 +53,6 @@ def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any
 def _object(about: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = about.get(name)
     return found if isinstance(found, Mapping) else {}
-
-
-def _literal(text: str) -> Any:
-    """Read a value of a command line as JSON, or else as text."""
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError):
-        return text
 
 
 def why_not(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tallystick.core.errors import UsageError
 from tallystick.lab.combinations import ACK_MODES
 
-__all__ = ["LOAD", "SEEDS", "SHAPE", "TRAFFIC", "read_parameters"]
+__all__ = ["LOAD", "SEEDS", "SHAPE", "TRAFFIC", "read_literal", "read_parameters"]
 
 SEEDS: Final = range(2**31)
 """Seeds are numbers that every client's language has."""
@@ -83,7 +83,7 @@ def _read(name: str, text: str, rules: Mapping[str, Rule]) -> Any:
     if name not in rules:
         raise UsageError(f"{name!r} is no parameter here", code="parameter", hint=_known(rules))
     due, holds = rules[name]
-    value = _value(text)
+    value = read_literal(text)
     if not holds(value):
         raise UsageError(f"{name}={text} is not {due}", code="parameter")
     return value
@@ -93,8 +93,9 @@ def _known(names: Collection[str]) -> str:
     return f"one of {', '.join(sorted(names))}"
 
 
-def _value(text: str) -> Any:
+def read_literal(text: str) -> Any:
+    """Read a value of a command line as JSON, or else as it is."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return text

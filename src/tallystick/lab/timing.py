@@ -92,10 +92,13 @@ def shift_of(burst: Burst, sender: str, receiver: str) -> int:
 
 
 def error_of(bursts: Sequence[Burst], sender: str, receiver: str) -> float:
-    """Give how far off a latency can be, when it was shifted by what the first burst says."""
+    """Give how far off a latency can be, when it was shifted by what the first burst says.
+
+    Stamps and shifts are whole nanoseconds: that is one more for each clock.
+    """
     told = shift_of(bursts[0], sender, receiver)
     return max(
         abs(shift_of(burst, sender, receiver) - told)
-        + sum(burst.get(name, ZERO).bound for name in (sender, receiver))
+        + sum(burst[name].bound + 1.0 for name in (sender, receiver) if name in burst)
         for burst in bursts
     )
