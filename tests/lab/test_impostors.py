@@ -160,10 +160,10 @@ def shifts_hold() -> bool:
     exact = {"s": clocks.Estimate(100.0, 0.0), "r": clocks.Estimate(40.0, 0.0)}
     return (
         timing.shift_of(before, "s", "r") == 60
-        and timing.error_of((before,), "s", "r") == 7
-        and timing.error_of((before, after), "s", "r") == 17
-        and timing.error_of((after, before), "s", "r") == 22
-        and timing.error_of((before, exact), "s", "r") == 7
+        and timing.error_of((before,), "s", "r") == 9
+        and timing.error_of((before, after), "s", "r") == 19
+        and timing.error_of((after, before), "s", "r") == 24
+        and timing.error_of((before, exact), "s", "r") == 9
     )
 
 

@@ -213,8 +213,8 @@ def test_the_shift_is_the_senders_offset_less_the_receivers() -> None:
     after = {"s": Estimate(90.0, 1.0), "r": Estimate(45.0, 1.0)}
     assert shift_of(before, "s", "r") == 60
     assert shift_of({}, "s", "s") == 0
-    assert error_of((before,), "s", "r") == 7.0
-    assert error_of((before, after), "s", "r") == 15 + 2.0
+    assert error_of((before,), "s", "r") == 3 + 1 + 4 + 1
+    assert error_of((before, after), "s", "r") == 10 + 1 + 1 + 5 + 1 + 1
     assert error_of(({}, {}), "s", "s") == 0
 
 

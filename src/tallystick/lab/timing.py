@@ -4,9 +4,9 @@
                 well enough (`clocks.wants_more`); answers that contradict each other fail the case
 
 The offset of a client is its clock less the coordinator's. The sender's offset less the receiver's
-is the shift that turns `arrival - SENT_NS` into a latency. The burst after the traffic
-says how far the clocks went apart meanwhile: at a steady rate the error of the shift is largest at
-one of the two ends. A client that sends to itself has one clock: no question, shift and error zero.
+is the shift that turns `arrival - SENT_NS` into a latency. The burst after the traffic says how far
+each clock went meanwhile: at a steady rate its error is largest at one of the two ends. A client
+that sends to itself has one clock: no question, shift and error zero.
 """
 
 from __future__ import annotations
@@ -94,11 +94,13 @@ def shift_of(burst: Burst, sender: str, receiver: str) -> int:
 def error_of(bursts: Sequence[Burst], sender: str, receiver: str) -> float:
     """Give how far off a latency can be, when it was shifted by what the first burst says.
 
-    Stamps and shifts are whole nanoseconds: that is one more for each clock.
+    Each clock has its own worst end: the two are not asked at one time, and a message is stamped
+    by them at two times. Stamps and shifts are whole nanoseconds: that is one more for each clock.
     """
-    told = shift_of(bursts[0], sender, receiver)
-    return max(
-        abs(shift_of(burst, sender, receiver) - told)
-        + sum(burst[name].bound + 1.0 for name in (sender, receiver) if name in burst)
-        for burst in bursts
-    )
+    clocks = [name for name in (sender, receiver) if name in bursts[0]]
+    return sum(_strayed([burst[name] for burst in bursts]) + 1.0 for name in clocks)
+
+
+def _strayed(ends: Sequence[Estimate]) -> float:
+    """Give how far a clock can have gone from what the first burst says of it."""
+    return max(abs(end.offset - ends[0].offset) + end.bound for end in ends)
