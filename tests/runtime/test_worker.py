@@ -1,9 +1,11 @@
-"""A worker keeps its handlers busy while a broker is told, but only where that is safe."""
+"""A worker keeps its handlers busy and its broker told, whoever has the transport."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from threading import Event, Thread
+from threading import Event, Lock, Thread, current_thread
 from threading import enumerate as list_threads
 from time import monotonic
 from typing import Any
@@ -25,9 +27,6 @@ from tallystick.runtime.store_url import StoreUnavailable
 from tallystick.runtime.worker import _BUSY, Worker
 
 URN = "urn:babel:orders:created"
-PREFETCH = 10
-ACK = Plan("ack", Delivery(Frame(b"{}"), "default"), "handled")
-RETRY = Plan("replace", Delivery(Frame(b"{}"), "default"), "retried", "default", Frame(b"{}"))
 
 
 def open_transport(space: Space, *, buffered: bool = True, delays: bool = True) -> MemoryTransport:
@@ -39,21 +38,70 @@ def open_transport(space: Space, *, buffered: bool = True, delays: bool = True) 
     return Fake(space)
 
 
-@pytest.mark.parametrize(
-    ("buffered", "plans", "rush"),
-    [
-        (True, [ACK] * (PREFETCH // 2), True),
-        (True, [ACK] * (PREFETCH // 2 - 1), False),
-        (False, [ACK] * PREFETCH, False),
-        (True, [*[ACK] * PREFETCH, RETRY], False),
-    ],
-)
-def test_more_is_taken_first_only_when_much_is_done_well_and_taking_costs_no_round_trip(
-    buffered: bool, plans: list[Plan], rush: bool
+class Watched(MemoryTransport):
+    """Notes which thread did what; two at a time are a fault."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self.users: dict[str, set[str]] = {"receive": set(), "ack": set()}
+        self._one = Lock()
+
+    def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+        with self._using("receive"):
+            return super().receive(queue, limit, timeout)
+
+    def ack(self, deliveries: Sequence[Delivery]) -> None:
+        with self._using("ack"):
+            super().ack(deliveries)
+
+    @contextmanager
+    def _using(self, what: str) -> Iterator[None]:
+        assert self._one.acquire(blocking=False), "two threads use the transport"
+        self.users[what].add(current_thread().name)
+        try:
+            yield
+        finally:
+            self._one.release()
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_handlers_thread_relieves_the_other_where_receiving_costs_no_round_trip(
+    monkeypatch: pytest.MonkeyPatch, buffered: bool, concurrency: int
 ) -> None:
-    execution = App("memory://", prefetch=PREFETCH)._worker("default")[0]._execution
-    transport = open_transport(Space(), buffered=buffered)
-    assert Worker(transport, "default", execution, Event())._is_rush(plans) is rush
+    space, seen = Space(), list[int]()
+    transport = Watched(space)
+    monkeypatch.setattr(
+        Watched, "capabilities", replace(MemoryTransport.capabilities, buffered=buffered)
+    )
+    monkeypatch.setattr(App, "_open", lambda _: MemoryTransport(space))
+    app = App("memory://", prefetch=10, concurrency=concurrency)
+    app.handler(URN)(lambda data: seen.append(data["n"]))
+    app.publish_all((URN, {"n": n}) for n in range(2000))
+    execution = app._worker("default")[0]._execution
+    worker = Worker(transport, "default", execution, Event())
+    worker.run(limit=2000)
+    assert sorted(seen) == list(range(2000))
+    assert worker.counts == {"handled": 2000}
+    for users in transport.users.values():
+        assert any(name.startswith("default-") for name in users) is buffered, users
+
+
+def test_a_fault_in_a_handlers_thread_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(MemoryTransport):
+        def ack(self, deliveries: Sequence[Delivery]) -> None:
+            if current_thread().name == "default-0":
+                raise RuntimeError("a fault of ours")
+            super().ack(deliveries)
+
+    space = Space()
+    monkeypatch.setattr(App, "_open", lambda _: MemoryTransport(space))
+    app = App("memory://", prefetch=10)
+    app.handler(URN)(lambda _: None)
+    app.publish_all((URN, {"n": n}) for n in range(2000))
+    worker = Worker(Broken(space), "default", app._worker("default")[0]._execution, Event())
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        worker.run(limit=2000)
 
 
 def test_a_message_that_is_held_back_keeps_no_other_waiting(
@@ -266,7 +314,7 @@ def test_threads_that_are_busy_are_called_no_more_often_than_there_are() -> None
     execution = App("memory://", concurrency=3)._worker("default")[0]._execution
     worker = Worker(open_transport(Space()), "default", execution, Event())
     for _ in range(100):
-        worker._hand_out([ACK.delivery] * 5)
+        worker._hand_out([Delivery(Frame(b"{}"), "default")] * 5)
     assert (len(worker._todo), worker._ring.qsize()) == (500, 3)
 
 

@@ -1,8 +1,12 @@
 """Consume one queue: take deliveries, hand them to threads, settle what they came to.
 
-One thread owns the transport and does nothing but receive and settle; `concurrency` threads run
-handlers. The two sides pass messages through plain deques, and wake each other once for many. A
-message is settled after its outcome is known, and in no other case; one whose settlement fails is
+One thread does nothing but receive and settle; `concurrency` threads run handlers. The two sides
+pass messages through plain deques, and wake each other once for many. Where the client has messages
+before they are asked for, a handler's thread that has done enough settles and receives by itself: a
+message that changes threads costs more than its handler. The first thread is there for what cannot
+wait then. A token says who has the transport.
+
+A message is settled after its outcome is known, and in no other case; one whose settlement fails is
 left to the broker, after a pause. A message of a group that is to be handled again waits and is run
 again here, and those behind it wait too: order is kept. Where a delivery comes back by a deadline
 its lease is renewed while it is here, and what came of one whose lease is lost is not settled. When
@@ -20,8 +24,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 from time import monotonic, time_ns
 from traceback import format_tb
 from typing import Final
@@ -67,7 +71,10 @@ class Worker:
         self._todo: Final[deque[Delivery]] = deque()
         self._done: Final[deque[Plan]] = deque()
         self._ring: Final[SimpleQueue[bool]] = SimpleQueue()  # True: there is work; False: the end
-        self._wake: Final[SimpleQueue[None]] = SimpleQueue()
+        self._wake: Final = Event()
+        self._token: Final = Lock()
+        """Who has it has the transport, and all that is noted about deliveries."""
+        self._fault: BaseException | None = None
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
         self._attend_at = 0.0
@@ -115,26 +122,43 @@ class Worker:
     def _consume(self, idle: float | None) -> None:
         last = monotonic() + self._transport.capabilities.warm_up
         while not self._stopping.is_set():
-            self._renew()
-            room = self._room()
-            if not room and self._taken >= self._limit and not self._busy():
-                return
-            if not room:
-                self._attend()
-            if not room or self._is_time():
-                plans = self._collect(0 if room else _BUSY)
-                if self._is_rush(plans):
-                    self._take(self._room(), 0)
-                self._settle(plans)
-                if plans or not (room := self._room()):
-                    continue
-            if self._take(room, self._wait(last, idle)) or self._busy():
-                last = max(last, monotonic()) if not self._taken else monotonic()
-            elif idle is not None and monotonic() - last >= idle:
-                if self._away is not None:  # that nothing came says nothing about the queue
-                    raise self._away
-                return
-        self._stop()
+            with self._token:
+                if self._fault is not None:
+                    raise self._fault
+                self._renew()
+                room = self._exchange() if self._is_time() else self._room()
+                if not room and self._taken >= self._limit and not self._busy():
+                    return
+                if room and (self._take(room, self._wait(last, idle)) or self._busy()):
+                    last = max(last, monotonic()) if not self._taken else monotonic()
+                elif room and idle is not None and monotonic() - last >= idle:
+                    if self._away is not None:  # that nothing came says nothing about the queue
+                        raise self._away
+                    return
+                if not room:
+                    self._attend()
+                nap = 0.0 if room else min(_BUSY, self._held.next - monotonic())
+            self._sleep(nap)
+        with self._token:
+            self._stop()
+
+    def _exchange(self) -> int:
+        """Settle what handlers have finished; give how many more to take."""
+        self._settle(self._collect())
+        return self._room()
+
+    def _relieve(self) -> bool:
+        """Settle and receive in a handler's thread; say whether there is more to handle."""
+        if self._stopping.is_set() or not self._token.acquire(blocking=False):
+            return False
+        try:
+            self._take(self._exchange(), 0)
+        except BaseException as fault:  # noqa: BLE001 (the run ends by it, in its own thread)
+            self._fault = fault
+            return False
+        finally:
+            self._token.release()
+        return bool(self._todo)
 
     def _attend(self) -> None:
         """Take part in a group of consumers, which waits for each of its members."""
@@ -147,11 +171,6 @@ class Worker:
         free = most - len(self._running) + min(self._lanes.stuck, _MOST_STUCK)
         room = min(free, self._held.room, self._limit - self._taken)
         return max(int(room), 0) if free >= self._few else 0
-
-    def _is_rush(self, plans: list[Plan]) -> bool:
-        """Tell whether handlers get more to do before the broker is told what they have done."""
-        buffered = self._transport.capabilities.buffered
-        return buffered and len(plans) >= self._few and all(plan.move == "ack" for plan in plans)
 
     def _take(self, room: int, timeout: float) -> int:
         """Receive, count, and give to handlers; say how many came."""
@@ -201,6 +220,7 @@ class Worker:
 
     def _work(self) -> None:
         todo, done, wake, few = self._todo, self._done, self._wake, self._few
+        relieves = self._transport.capabilities.buffered
         while self._ring.get():
             while todo:
                 try:
@@ -209,8 +229,8 @@ class Worker:
                     break
                 done.append(self._plan(delivery))
                 due = not todo or len(done) >= few or monotonic() >= self._wake_at
-                if due and wake.empty():  # once is enough until the settling thread is awake
-                    wake.put(None)
+                if due and not wake.is_set() and not (relieves and self._relieve()):
+                    wake.set()
 
     def _plan(self, delivery: Delivery) -> Plan:
         if id(delivery) not in self._running:  # its lease was lost before a handler was free
@@ -226,10 +246,11 @@ class Worker:
             _LOG.error(text, self._queue, type(error).__name__, where)
             return Plan("leave", delivery, "left", hold=_LEFT, note=type(error).__name__)
 
-    def _collect(self, timeout: float) -> list[Plan]:
+    def _collect(self) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""
-        self._sleep(min(timeout, max(self._held.next - monotonic(), 0)))
+        self._wake.clear()
         now = monotonic()
+        self._wake_at = now + _LINGER
         plans = [self._done.popleft() for _ in range(len(self._done))]
         mine = [plan for plan in plans if self._running.pop(id(plan.delivery), None) is not None]
         if self._lanes:
@@ -278,16 +299,12 @@ class Worker:
 
     def _is_time(self) -> bool:
         """Tell whether settling is worth a round trip: enough is done, or some of it for long."""
-        return not self._wake.empty() or monotonic() >= min(self._wake_at, self._held.next)
+        return self._wake.is_set() or monotonic() >= min(self._wake_at, self._held.next)
 
     def _sleep(self, timeout: float) -> None:
         """Wait until handlers have finished enough, one of them long ago, or all of them."""
-        with suppress(Empty):
-            if timeout:
-                self._wake.get(timeout=timeout)
-            while True:
-                self._wake.get_nowait()
-        self._wake_at = monotonic() + _LINGER
+        if timeout > 0:
+            self._wake.wait(timeout)
 
     def _settle(self, plans: list[Plan]) -> None:
         now = monotonic()
@@ -371,8 +388,9 @@ class Worker:
         while self._running and (left := end - monotonic()) > 0:
             self._renew()
             self._attend()
-            self._settle(self._collect(min(left, _IDLE)))
-        self._settle(self._collect(0))
+            self._sleep(min(left, _IDLE, self._held.next - monotonic()))
+            self._settle(self._collect())
+        self._settle(self._collect())
         self._settle(self._held.take(inf))
         self._hand_back(list(self._running.values()))
 
