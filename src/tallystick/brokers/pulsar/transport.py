@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["PulsarTransport", "connect"]
 
 _OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout", *TLS_OPTIONS)
-_AT_ONCE_MS: Final = 1
-_BATCH: Final = 32
+_NO_WAIT: Final = 0
 _PAUSE: Final = 0.2
 _TRIES: Final = 3
 _FINAL: Final = (
@@ -111,25 +110,20 @@ class PulsarTransport:
             consumer = self._consumers.get(queue)
             if consumer is None:
                 consumer = self._consumers[queue] = self._subscribe(queue)
-            messages = self._pull(consumer, limit, max(int(timeout * 1000), _AT_ONCE_MS))
+            messages = self._pull(consumer, limit, int(timeout * 1000))
         messages.reverse()
         return [_delivery(queue, consumer, messages.pop()) for _ in range(len(messages))]
 
     @staticmethod
     def _pull(consumer: Any, limit: int, wait: int) -> list[Any]:
-        """Wait for the first message, then take as many batches as there is room for."""
+        """Wait for the first message, then take what the client has."""
         import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
 
         messages: list[Any] = []
         try:
             messages.append(consumer.receive(wait))
-            while limit - len(messages) >= _BATCH:
-                batch = consumer.batch_receive()
-                messages += batch
-                if len(batch) < _BATCH:
-                    return messages
             while len(messages) < limit:
-                messages.append(consumer.receive(_AT_ONCE_MS))
+                messages.append(consumer.receive(_NO_WAIT))
         except pulsar.PulsarException as error:
             if not messages and not isinstance(error, pulsar.Timeout):
                 raise  # else what was taken is ours to handle, and the next call says what is wrong
@@ -227,7 +221,6 @@ class PulsarTransport:
             consumer_type=pulsar.ConsumerType.Shared,
             initial_position=pulsar.InitialPosition.Earliest,
             negative_ack_redelivery_delay_ms=self._nack_ms,
-            batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(_BATCH, -1, _AT_ONCE_MS),
         )
 
     def _insist(self, ask: Callable[..., Any], *words: Any, **settings: Any) -> Any:
@@ -261,7 +254,7 @@ class PulsarTransport:
 
 
 def _delivery(queue: str, consumer: Any, message: Any) -> Delivery:
-    return Delivery(_frame(message), queue, (consumer, message.message_id()))
+    return Delivery(_frame(message), queue, (consumer, message))
 
 
 def _frame(message: Any) -> Frame:
@@ -269,7 +262,7 @@ def _frame(message: Any) -> Frame:
         "properties": message.properties(),
         "message": {"redelivery_count": message.redelivery_count()},
     }
-    return Frame(bytes(message.data()), sections)
+    return Frame(message.data(), sections)
 
 
 def connect(address: Address) -> Callable[[], PulsarTransport]:
