@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
 from queue import SimpleQueue
@@ -36,7 +36,8 @@ from tallystick.runtime.execution import Execution
 from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
 from tallystick.runtime.outcomes import Outcomes
-from tallystick.runtime.settlement import Plan, is_return, plan_return
+from tallystick.runtime.settlement import Plan, plan_return
+from tallystick.runtime.settling import LEFT, Settling
 from tallystick.runtime.waiting import Waiting
 
 __all__ = ["Worker"]
@@ -50,8 +51,6 @@ _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 _MOST_STUCK: Final = 1000
 _ATTEND: Final = 5.0
 """Seconds after which a worker that has no room takes part in its group of consumers."""
-_LEFT: Final = 1.0
-"""Seconds until a message that could not be settled is left to the broker, which may be at once."""
 _LINGER: Final = 0.005
 
 
@@ -80,6 +79,7 @@ class Worker:
         self._attend_at = 0.0
         self._running: dict[int, Delivery] = {}
         self._held: Final = Waiting()
+        self._settling: Final = Settling(transport, self._outcomes, self._held)
         self._failed: Final[dict[int, int]] = {}
         self._taken = 0
         self._limit: float = inf
@@ -239,12 +239,12 @@ class Worker:
             failed = self._failed.get(id(delivery), 0) if self._failed else 0
             return self._execution.run(delivery, failed)
         except TallystickError as error:
-            return Plan("leave", delivery, "left", hold=_LEFT, note=str(error))
+            return Plan("leave", delivery, "left", hold=LEFT, note=str(error))
         except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
             where = "".join(format_tb(error.__traceback__))  # what it says may be personal
             text = "queue %s: a message is left to the broker: %s\n%s"
             _LOG.error(text, self._queue, type(error).__name__, where)
-            return Plan("leave", delivery, "left", hold=_LEFT, note=type(error).__name__)
+            return Plan("leave", delivery, "left", hold=LEFT, note=type(error).__name__)
 
     def _collect(self) -> list[Plan]:
         """Give what handlers have finished, and what was held until now."""
@@ -313,24 +313,7 @@ class Worker:
         if late:
             self._forget([plan.delivery for plan in late])
             plans = [plan for plan in plans if plan not in late]
-        acks = [plan for plan in plans if plan.move == "ack"]
-        if acks:
-            self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
-        for plan in plans if len(acks) < len(plans) else ():
-            if self._transport.capabilities.log and is_return(plan):
-                self._outcomes.note([plan])  # uncommitted is enough; a rewind undoes what runs
-            elif plan.move != "ack":
-                self._perform([plan], self._move(plan))
-
-    def _move(self, plan: Plan) -> Callable[[], None]:
-        transport, delivery, frame = self._transport, plan.delivery, plan.frame
-        if plan.move == "replace" and frame is not None:
-            return lambda: transport.replace(delivery, plan.queue, frame)
-        return {
-            "release": lambda: transport.release(delivery, plan.delay),
-            "leave": lambda: transport.leave(delivery),
-            "give_up": lambda: transport.give_up(delivery, plan.note),
-        }[plan.move]
+        self._settling.settle(plans)
 
     def _renew(self) -> None:
         """Ask for more time for what is here; forget what the broker has taken back."""
@@ -360,21 +343,6 @@ class Worker:
                 self._transport.leave(one)
             except TallystickError as error:
                 _LOG.warning("queue %s: %s", self._queue, error)
-
-    def _perform(self, plans: list[Plan], move: Callable[[], None]) -> None:
-        try:
-            move()
-        except TallystickError as error:
-            self._stumble(plans, error)
-            return
-        self._outcomes.note(plans)
-
-    def _stumble(self, plans: list[Plan], error: TallystickError) -> None:
-        """Count settlements that failed, and leave to the broker, after a pause, what is ours."""
-        self._outcomes.note_unsettled(plans, error)
-        if error.code != "delivery_lost":
-            for plan in plans:
-                self._held.add(Plan("leave", plan.delivery, ""), monotonic() + _LEFT)
 
     def _stop(self) -> None:
         waiting = self._lanes.clear()
