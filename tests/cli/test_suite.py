@@ -143,7 +143,7 @@ def test_a_known_failure_is_no_failure_and_an_alarm_is_one(
     assert len(json.loads(out)["alarms"]) == 2
     known.write_text('"own/identity_verdict/gone" = "stale"')
     code, out, err = tally(capsys, *run)
-    assert (code, out) == (2, "")
+    assert (code, json.loads(out)["error"]["code"]) == (2, "known_matches_nothing")
     assert "matches no case" in err
 
 
