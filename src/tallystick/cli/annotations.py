@@ -106,7 +106,11 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}", code="output.unwritable") from error
+        raise Unavailable(
+            f"{path}: {error.strerror}",
+            code="output.unwritable",
+            hint="give a file that can be written",
+        ) from error
 
 
 def _in_repository(mark: Mark) -> Mark:

@@ -115,7 +115,11 @@ def _opened(name: str) -> BinaryIO:
     try:
         return open(name, "rb")  # noqa: PTH123
     except OSError as error:
-        raise Unavailable(f"{name}: {error.strerror}", code="message.missing") from error
+        raise Unavailable(
+            f"{name or repr(name)}: {error.strerror}",
+            code="message.missing",
+            hint="give a file that can be read, or - for standard input",
+        ) from error
 
 
 def _stream(judge: Judge, name: str, jobs: int, counts: Counter[str]) -> Iterator[Finding]:
