@@ -1,8 +1,7 @@
-"""Laws of `tally suite` and `tally journal` on the command line."""
+"""Laws of `tally suite` on the command line."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shlex
@@ -10,46 +9,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tallystick.cli import main
-from tallystick.cli.progress import Progress
-from tallystick.suites.prove import Proof
-
-LIAR = Path(__file__).parents[1] / "suites" / "liar.py"
-
-
-def liar(mode: str) -> str:
-    return f"'{sys.executable}' '{LIAR}' {mode}"
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> str:
-    def case(name: str, body: str, expect: str) -> dict[str, str]:
-        return {"name": name, "body": body, "expect": expect}
-
-    cases = [
-        case("good", '{"job":"urn:a"}', "ok"),
-        case("job number", '{"job":5}', "poison"),
-        case("wrong on purpose", '{"job":"urn:a"}', "poison"),
-    ]
-    manifest = {
-        "conformance_version": "1.0.0",
-        "sections": {"identity_verdict": {"scope": "core"}},
-        "identity_verdict": {"cases": cases},
-    }
-    folder = tmp_path / "own"
-    folder.mkdir()
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return str(folder)
-
-
-def tally(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(list(arguments))
-    said = capsys.readouterr()
-    return code, said.out, said.err
+from tests.cli.calls import liar, tally
 
 
 def test_list_gives_the_names_one_per_line(own: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,7 +143,7 @@ def test_a_known_failure_is_no_failure_and_an_alarm_is_one(
     assert len(json.loads(out)["alarms"]) == 2
     known.write_text('"own/identity_verdict/gone" = "stale"')
     code, out, err = tally(capsys, *run)
-    assert (code, out) == (2, "")
+    assert (code, json.loads(out)["error"]["code"]) == (2, "known_matches_nothing")
     assert "matches no case" in err
 
 
@@ -200,88 +163,12 @@ def test_journal_junit_and_results_are_written(
     assert json.loads(out)["passed"] == 2
 
 
-def run_journal(own: str, path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
-    tally(capsys, "suite", "run", "--cases", own, "--journal", str(path), *more)
-    return str(path)
-
-
-def test_diff_says_what_appeared_and_what_is_gone(
-    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    whole = run_journal(own, tmp_path / "whole", capsys)
-    part = run_journal(own, tmp_path / "part", capsys, "own/**/good")
-    assert tally(capsys, "journal", "diff", whole, whole)[:2] == (0, "nothing changed\n")
-    code, out, _ = tally(capsys, "journal", "diff", whole, part, "--json")
-    changes: dict[str, Any] = json.loads(out)
-    assert code == 1
-    assert len(changes["gone"]) == 2
-    code, out, _ = tally(capsys, "journal", "diff", part, whole)
-    assert code == 1, "a failure that was not there before is a new one"
-    assert {line.split()[0] for line in out.splitlines()} == {"new", "appeared"}
-
-
-def test_a_truncated_journal_is_shown_and_exits_1(
-    own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "journal"
-    run_journal(own, path, capsys, "own/**/good")
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    code, out, _ = tally(capsys, "journal", "show", str(path))
-    assert code == 1
-    assert "cut short" in out
-
-
 def test_the_subjects_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert tally(capsys, "suite", "subjects")[1].split() == [
         "tallystick", "babelqueue", "go", "node", "java", "cloudevents-python",
         "cloudevents-pydantic", "cloudevents-node", "cloudevents-go", "cloudevents-java",
     ]  # fmt: skip
     assert json.loads(tally(capsys, "suite", "subjects", "--json")[1])[0] == "tallystick"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_bar_is_drawn_on_a_terminal_and_gives_way_to_talk() -> None:
-    stream = Terminal()
-    with Progress(2, "go", stream) as bar:
-        bar.advance()
-        bar.talk(b"building\n")
-        bar.rename("node")
-    text = stream.getvalue()
-    assert "1/2 node" in text
-    assert "go: building\n" in text
-    assert text.endswith("\r\x1b[K")
-
-
-def test_a_bar_says_how_long_is_left_once_it_can_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter([0.0, 0.0, 10.0, 10.0, 20.0])
-    monkeypatch.setattr("tallystick.cli.progress.monotonic", lambda: next(now))
-    stream = Terminal()
-    with Progress(10, "go", stream) as bar:
-        bar.advance()
-    assert "1/10 go, 1:30 left" in stream.getvalue()
-    assert "0/10 go, " not in stream.getvalue()
-
-
-def test_nothing_is_drawn_where_nobody_watches() -> None:
-    stream = io.StringIO()
-    with Progress(2, "go", stream) as bar:
-        bar.advance()
-        bar.talk(b"building\n")
-    assert stream.getvalue() == "go: building\n"
-
-
-def test_each_line_of_talk_names_its_subject_and_cannot_draw() -> None:
-    stream = io.StringIO()
-    with Progress(2, "go", stream) as bar:
-        bar.talk(b"one\ntw")
-        bar.talk(b"o \x1b[31m\n\nthree")
-        bar.rename("node")
-        bar.talk(b"four")
-    assert stream.getvalue() == "go: one\ngo: two \\x1b[31m\ngo: three\nnode: four\n"
 
 
 def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
@@ -295,61 +182,6 @@ def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
         assert tally_run.wait(60) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def test_the_proof_shows_the_scoreboard_and_exits_0(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    journal = tmp_path / "journal"
-    told = ["prove", "--subject", "tallystick", "--subject", liar("start-dies")]
-    code, out, _ = tally(capsys, *told, "--journal", str(journal))
-    assert code == 0
-    assert out.rstrip().endswith("tallystick conforms")
-    assert "not run" in out
-    assert tally(capsys, "journal", "show", str(journal))[0] == 0
-    code, out, _ = tally(capsys, *told, "--json")
-    proof = json.loads(out)
-    ours = proof["subjects"]["tallystick"]
-    assert (code, proof["conforms"]) == (0, True)
-    assert ours["identical"] == ours["byte_vectors"] >= 150
-    assert list(proof["missing"]) == [liar("start-dies")]
-    events = proof["cloudevents"]
-    assert list(events["missing"]) == [liar("start-dies")]
-    parts = events["subjects"]["tallystick"]["parts"]
-    assert (parts["json"]["passed"], parts["protobuf"]["passed"]) == (43, 33)
-
-
-def test_the_proof_asks_a_named_subject_only_what_it_is_proved_with(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    told = ["prove", "--json", "--subject", "tallystick", "--subject", "cloudevents-node"]
-    code, out, _ = tally(capsys, *told)
-    proof = json.loads(out)
-    assert code == 0
-    assert list(proof["subjects"]) == ["tallystick"]
-    assert list(proof["cloudevents"]["subjects"]) == ["tallystick", "cloudevents-node"]
-
-
-def test_the_proof_says_nothing_about_tallystick_when_it_was_not_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    code, out, _ = tally(capsys, "prove", "--subject", liar("unsupported"))
-    assert (code, out.splitlines()[-1]) == (0, "tallystick was not run")
-    code, out, _ = tally(capsys, "prove", "--subject", liar("unsupported"), "--json")
-    assert (code, json.loads(out)["conforms"]) == (0, None)
-
-
-def test_a_proof_in_which_nothing_could_run_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = tally(capsys, "prove", "--subject", liar("start-dies"))
-    assert (code, out.splitlines()[-1]) == (2, "tallystick was not run")
-
-
-def test_the_proof_fails_when_tallystick_does_not_conform(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Proof, "conforms", property(lambda _: False))
-    code, out, _ = tally(capsys, "prove", "--subject", "tallystick")
-    assert (code, out.splitlines()[-1]) == (1, "tallystick does NOT conform")
 
 
 def test_the_command_that_repeats_a_case_finds_it_again(

@@ -1,63 +1,26 @@
-"""One project, one reconcile, one gate: laws that hold for the table of every broker."""
+"""One project: laws that hold for the table of every broker, its headers and its routes."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tallystick.brokers import BROKERS
 from tallystick.core.binding import (
-    MAX_COUNT,
     OUT_OF_BAND,
     Binding,
-    Count,
     delay_fields,
     envelope_facts,
-    gate,
-    gate_frame,
     headers_of,
     project,
-    read_count,
-    reconcile,
     retry_fields,
     route,
 )
 from tallystick.core.envelope import decode, encode, make
 from tallystick.core.errors import Refused, UsageError
-from tallystick.core.slot import Constant, Long, Slot, fill, native_type, read_rows
-
-BINDINGS = [
-    binding
-    for row in BROKERS.values()
-    for binding in (row.binding, *(each for each in row.layouts.values() if each != row.binding))
-]
-every_binding = pytest.mark.parametrize("binding", BINDINGS, ids=lambda each: each.name)
-gated = pytest.mark.parametrize(
-    "binding", [each for each in BINDINGS if each.gate], ids=lambda each: each.name
-)
-TABLE = {name: row.binding for name, row in BROKERS.items()}
-
-
-def message(**changes: Any) -> bytes:
-    document = {
-        "job": "urn:babel:orders:created",
-        "trace_id": "11111111-2222-4333-8444-555555555555",
-        "data": {"n": 1.50},
-        "meta": {
-            "id": "66666666-7777-4888-9999-000000000000",
-            "queue": "orders",
-            "lang": "cobol",
-            "schema_version": 1,
-            "created_at": 1700000000123,
-        },
-        "attempts": 4,
-    }
-    return json.dumps({**document, **changes}, indent=1).encode()
+from tallystick.core.slot import Constant, Slot, fill, native_type, read_rows
+from tests.core.bindings import BINDINGS, TABLE, every_binding, message
 
 
 @every_binding
@@ -230,198 +193,6 @@ def test_other_brokers_route_by_the_body() -> None:
     assert route(kafka, {"headers": {"bq-job": b"urn:other"}}, body.urn) == body.urn
     again = project(kafka, body, routed_as="urn:other")
     assert again.get("headers", "bq-job") == b"urn:babel:orders:created"
-
-
-# Attempts.
-
-counts = st.integers(0, MAX_COUNT)
-garbage = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.floats(),
-    st.integers(max_value=-1),
-    st.integers(min_value=MAX_COUNT + 1),
-    st.text().filter(lambda text: not (text.isascii() and text.isdigit())),
-    st.binary().filter(lambda raw: not raw.isdigit()),
-    st.lists(st.integers()),
-    st.sampled_from(["", " 1", "1 ", "+1", "-1", "1.0", "1e3", "٣", "\uff11", "1\n", "0x1", "1_0"]),
-)
-
-
-@given(counts, st.sampled_from([str, lambda n: str(n).encode(), int, lambda n: f"00{n}"]))
-def test_a_count_is_read_from_text_bytes_and_numbers(count: int, spell: Any) -> None:
-    assert read_count(spell(count)) == count
-
-
-@given(garbage)
-def test_what_is_not_a_plain_count_is_ignored(value: Any) -> None:
-    assert read_count(value) is None
-
-
-@pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000 + "7", str(MAX_COUNT + 1)])
-def test_a_count_of_any_length_is_read_without_raising(digits: str) -> None:
-    assert read_count(digits) == (7 if digits.endswith("7") else None)
-
-
-@every_binding
-@given(data=st.data())
-def test_without_native_counts_the_body_decides(binding: Binding, data: st.DataObject) -> None:
-    attempts = data.draw(st.integers(-3, 99))
-    sections: dict[str, dict[str, Any]] = {}
-    for count in binding.counts:
-        sections.setdefault(count.section, {})[count.key] = data.draw(garbage)
-    assert reconcile(binding, attempts, sections) == attempts
-    assert reconcile(binding, attempts, {}) == attempts
-
-
-@every_binding
-def test_an_absent_body_count_reads_as_zero(binding: Binding) -> None:
-    assert reconcile(binding, None, {}) == 0
-
-
-@pytest.mark.parametrize("name", ["sqs", "servicebus", "artemis"])
-@given(body=counts, native=counts)
-def test_a_native_count_never_lowers_attempts(name: str, body: int, native: int) -> None:
-    binding = TABLE[name]
-    count = binding.counts[0]
-    sections: dict[str, dict[str, Any]] = {count.section: {count.key: native}}
-    assert reconcile(binding, body, sections) == max(body, native - count.offset)
-
-
-@given(counts, counts)
-def test_the_kafka_header_is_authoritative_even_when_lower(body: int, header: int) -> None:
-    sections = {"headers": {"bq-attempts": str(header).encode()}}
-    assert reconcile(TABLE["kafka"], body, sections) == header
-
-
-@given(counts, st.none() | counts, counts)
-def test_pulsar_overrides_first_and_then_raises(body: int, stated: int | None, again: int) -> None:
-    properties = {} if stated is None else {"bq-attempts": str(stated)}
-    sections: dict[str, Any] = {"properties": properties, "message": {"redelivery_count": again}}
-    expected = max(body if stated is None else stated, again)
-    assert reconcile(TABLE["pulsar"], body, sections) == expected
-
-
-@pytest.mark.parametrize("name", ["memory", "redis", "rabbitmq"])
-def test_where_the_broker_has_no_count_the_body_is_alone(name: str) -> None:
-    loud: dict[str, Any] = {
-        "headers": {"x-attempts": 9, "bq-attempts": b"9"},
-        "message": {"delivery_count": 9},
-    }
-    assert reconcile(TABLE[name], 2, loud) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "sections", "expected"),
-    [
-        ("sqs", {"attributes": {"ApproximateReceiveCount": "1"}}, 0),
-        ("sqs", {"attributes": {"ApproximateReceiveCount": "4"}}, 3),
-        ("servicebus", {"message": {"delivery_count": 4}}, 3),
-        ("servicebus", {"message": {"delivery_count": 0}}, 0),
-        ("pulsar", {"message": {"redelivery_count": 4}}, 4),
-        ("artemis", {"header": {"delivery-count": 4}}, 4),
-        ("artemis", {"application_properties": {"JMSXDeliveryCount": 4}}, 3),
-        ("artemis", {"application_properties": {"JMSXDeliveryCount": 1}}, 0),
-    ],
-)
-def test_native_counts_start_where_the_broker_starts(
-    name: str, sections: dict[str, dict[str, Any]], expected: int
-) -> None:
-    assert reconcile(TABLE[name], 0, sections) == expected
-
-
-def test_the_rule_is_data() -> None:
-    lowering = replace(TABLE["sqs"], counts=(Count("override", "a", "b", 1),))
-    assert reconcile(lowering, 9, {"a": {"b": 3}}) == 2
-
-
-# The gate.
-
-ASCII_BLANK = st.text(" \t\n\v\f\r")
-NOT_BLANK = st.text(min_size=1).filter(lambda text: text.strip(" \t\n\v\f\r") and text != "1")
-
-
-@gated
-def test_absent_and_null_decode(binding: Binding) -> None:
-    assert gate(binding, present=False)
-    assert gate(binding, present=True, value=None)
-
-
-@gated
-@given(ASCII_BLANK)
-def test_an_ascii_blank_version_decodes(binding: Binding, blank: str) -> None:
-    assert gate(binding, present=True, value=blank)
-
-
-@gated
-@given(NOT_BLANK)
-def test_every_text_but_one_is_turned_away(binding: Binding, text: str) -> None:
-    assert not gate(binding, present=True, value=text)
-    assert gate(binding, present=True, value="1")
-
-
-@gated
-@pytest.mark.parametrize(
-    "text", ["2", "01", "x", " 1", "1 ", "\t1\n", "1\u3000", "\u00a0", "\u0085", "\u3000", "\ufeff"]
-)
-def test_the_value_is_compared_untrimmed(binding: Binding, text: str) -> None:
-    assert not gate(binding, present=True, value=text)
-
-
-@gated
-@given(st.one_of(st.booleans(), st.floats(), st.integers().filter(lambda n: n != 1)))
-def test_numbers_other_than_an_integral_one_are_turned_away(binding: Binding, value: Any) -> None:
-    assert not gate(binding, present=True, value=value)
-
-
-@pytest.mark.parametrize(
-    ("name", "integer", "raw"),
-    [
-        ("sqs", False, False),
-        ("servicebus", True, False),
-        ("pulsar", False, False),
-        ("kafka", False, True),
-        ("artemis", True, True),
-    ],
-)
-def test_each_broker_takes_the_native_types_it_has(name: str, integer: bool, raw: bool) -> None:
-    binding = TABLE[name]
-    assert gate(binding, present=True, value=1) is integer
-    assert gate(binding, present=True, value=Long(1)) is integer
-    assert gate(binding, present=True, value=b"1") is raw
-    assert gate(binding, present=True, value=b" \t") is raw
-    assert gate(binding, present=True, value=b"\xc2\xa0") is False
-    assert gate(binding, present=True, value=b"\xff") is False
-
-
-@pytest.mark.parametrize("name", ["memory", "redis", "rabbitmq"])
-@given(st.one_of(st.text(), st.integers(), st.none()))
-def test_a_broker_without_a_gate_always_decodes(name: str, value: Any) -> None:
-    assert gate(TABLE[name], present=True, value=value)
-    assert gate_frame(TABLE[name], {"headers": {"bq-schema-version": value}})
-
-
-@gated
-def test_the_gate_lets_through_what_we_project_and_nothing_newer(binding: Binding) -> None:
-    assert gate_frame(binding, project(binding, decode(message())).sections)
-    newer = message(meta={"schema_version": 2, "id": "i"})
-    assert not gate_frame(binding, project(binding, decode(newer)).sections)
-    assert gate_frame(binding, {})
-
-
-def test_the_gate_reads_an_sqs_attribute_of_text_only() -> None:
-    held = {"bq-schema-version": {"DataType": "Binary", "BinaryValue": b"1"}}
-    assert not gate_frame(TABLE["sqs"], {"message_attributes": held})
-
-
-@gated
-def test_the_gate_reads_a_field_that_the_table_writes(binding: Binding) -> None:
-    assert binding.gate is not None
-    written = {(slot.section, slot.key): slot.source for slot in binding.slots}
-    assert written[binding.gate.section, binding.gate.key] == "meta.schema_version"
-
-
-# Waiting, through the projection.
 
 
 def test_a_delay_and_a_retry_exclude_each_other() -> None:

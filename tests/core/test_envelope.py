@@ -17,6 +17,7 @@ from tallystick.core.envelope import (
     decode,
     encode,
     make,
+    reading,
     reason_not_accepted,
     replace,
 )
@@ -298,7 +299,7 @@ def test_a_buffer_that_changes_cannot_change_the_message() -> None:
 
 
 def test_many_shallow_members_stay_on_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_decode_exact", None)
+    monkeypatch.setattr(reading, "_decode_exact", None)
     items = [{"brackets": "[[[[{{{{", "quote": '"'}] * 2000
     assert accepts(decode(encode(new(data={"items": items}))))
 

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pika  # type: ignore[import-untyped]
@@ -15,17 +14,11 @@ import pytest
 
 from tallystick.lab.clients import Client, Started, end_clients, find_clients, start_client
 from tallystick.lab.shell import Place
-from tallystick.lab.vm_server import Vm, running_vm
+from tallystick.lab.vm_server import Vm
 from tests.lab.company import INTEROP, PATIENCE, ROOT
 
 START = INTEROP / "python" / "client" / "start"
 PATH = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-
-
-@pytest.fixture(scope="module")
-def vm() -> Iterator[Vm]:
-    with running_vm() as running:
-        yield running
 
 
 def call(*command: str | Path) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from pamqp import commands, frame
 from tallystick.lab.shell import Place
 from tallystick.lab.vm_broker import Fault
 from tallystick.lab.vm_frames import METHOD, cut, join, read_method
-from tallystick.lab.vm_server import Vm, running_vm
+from tallystick.lab.vm_server import Vm
 from tests.lab.company import PATIENCE
 
 DECLARE = b"\x00\x32\x00\x0a\x00\x00"
@@ -22,12 +22,6 @@ METHODS = sorted(set(commands.INDEX_MAPPING) - {commands.Basic.RecoverAsync.inde
 PROTOCOL = b"AMQP\x00\x00\x09\x01"
 ODD = ["a=b", "a=b&c?d", "große Schlange", "x" * 255, '"quoted"', "tab\tand\nline", "a|b;c*"]
 FRAMES = st.tuples(st.sampled_from((1, 2, 3, 8)), st.integers(0, 65535), st.binary(max_size=64))
-
-
-@pytest.fixture(scope="module")
-def vm() -> Iterator[Vm]:
-    with running_vm() as running:
-        yield running
 
 
 @pytest.fixture

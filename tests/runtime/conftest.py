@@ -1,11 +1,12 @@
-"""What the runtime's tests share: a store of every kind, each with a name of its own."""
+"""What the runtime's tests share: stores of every kind, each empty and a test's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 
@@ -21,3 +22,17 @@ def store_url(broker_url: Callable[[str], str], tmp_path: Path) -> Callable[[str
         return f"{broker_url(kind)}?scope={uuid4().hex}&"
 
     return give
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(
+    request: pytest.FixtureRequest, broker_url: Callable[[str], str], tmp_path: Path
+) -> Iterator[str]:
+    """Give a database with an empty outbox."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/orders.db"
+        return
+    server, name = broker_url("postgresql"), f"outbox_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield f"{server.rpartition('/')[0]}/{name}"

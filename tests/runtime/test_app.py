@@ -1,4 +1,4 @@
-"""The app's own laws, in memory; what brokers do is in tests/brokers/test_behaviour.py."""
+"""The app's own laws, in memory; what brokers do is in tests/brokers/behaviour."""
 
 from __future__ import annotations
 

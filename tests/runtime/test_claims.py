@@ -2,63 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from contextlib import closing
 
-import psycopg
 import pytest
+from tests.runtime.claiming import DATABASES, PATIENCE, PROGRAM, StoreUrl, opened, until
 
-from tallystick import App
 from tallystick.core.errors import UsageError
-from tallystick.runtime.claims import Claims, SeenClaims, Terms, Transactional, open_claims
+from tallystick.runtime.claims import Claims, Terms, open_claims
 from tallystick.runtime.claims.memory import MemoryClaims
 from tallystick.runtime.claims.sql import SqlClaims
-from tallystick.runtime.idempotency import MemorySeen
-from tallystick.runtime.once import run_claimed, run_in_transaction
-from tallystick.runtime.retry import Backoff
 from tallystick.runtime.store_url import StoreUnavailable, read_store_url
 
 KINDS = ["memory", "sqlite", "redis", "postgresql"]
-DATABASES = ["sqlite", "postgresql"]
-PROGRAM = Path(__file__).with_name("claims_program.py")
-URN = "urn:babel:orders:created"
-PATIENCE = 60.0
-StoreUrl = Callable[[str], str]
-
-
-@contextmanager
-def opened(url: str) -> Iterator[Claims]:
-    with closing(open_claims(url)) as claims:
-        yield claims
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it did not come to pass"
-
-
-def table(claims: Claims) -> str:
-    """Make a table for effects in the claims' own database."""
-    assert isinstance(claims, SqlClaims)
-    name = f"effects_{uuid4().hex}"
-    with claims._database.borrow() as connection:
-        claims._database.run(connection, f"CREATE TABLE {name} (id integer)")
-    return name
-
-
-def rows(claims: Claims, name: str) -> list[Any]:
-    assert isinstance(claims, SqlClaims)
-    with claims._database.borrow() as connection:
-        return [one for (one,) in claims._database.run(connection, f"SELECT id FROM {name}")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -177,139 +135,6 @@ def test_processes_that_race_for_ids_win_each_once(kind: str, store_url: StoreUr
 
 
 @pytest.mark.parametrize("kind", DATABASES)
-def test_an_effect_in_the_transaction_and_its_mark_are_one(kind: str, store_url: StoreUrl) -> None:
-    with opened(store_url(kind)) as claims:
-        effects = table(claims)
-
-        def insert(connection: Any) -> None:
-            connection.execute(f"INSERT INTO {effects} (id) VALUES (7)")
-
-        def insert_and_fail(connection: Any) -> None:
-            insert(connection)
-            raise ValueError("no")
-
-        with pytest.raises(ValueError, match="no"):
-            run_in_transaction(claims, "a", insert_and_fail)
-        assert rows(claims, effects) == []
-        assert run_in_transaction(claims, "a", insert) == "run"
-        assert run_in_transaction(claims, "a", insert) == "done"
-        assert run_claimed(claims, "a", lambda: pytest.fail("it is done")) == "done"
-        assert rows(claims, effects) == [7]
-        assert run_in_transaction(claims, None, insert) == "run", "an id is needed to be known"
-        assert rows(claims, effects) == [7, 7]
-
-
-@pytest.mark.parametrize("kind", DATABASES)
-def test_a_second_transaction_for_an_id_is_held_while_the_first_is_open(
-    kind: str, store_url: StoreUrl
-) -> None:
-    with opened(store_url(kind)) as claims:
-        assert isinstance(claims, Transactional)
-        with claims.transaction("a") as first:
-            assert first.verdict == "run"
-            with claims.transaction("a") as second:
-                assert second.verdict == "held"
-                assert second.connection is None
-        with claims.transaction("a") as third:
-            assert third.verdict == "done"
-        held = claims.claim("b")
-        with claims.transaction("b") as fourth:
-            assert fourth.verdict == "held", "a claim with a lease counts as well"
-        claims.release("b", held.token)
-
-
-@pytest.mark.parametrize("kind", DATABASES)
-def test_a_handler_may_not_end_the_transaction(kind: str, store_url: StoreUrl) -> None:
-    with opened(store_url(kind)) as claims:
-        with pytest.raises(UsageError) as caught:
-            run_in_transaction(claims, "a", lambda connection: connection.rollback())
-        assert caught.value.code == "transaction"
-        assert claims.claim("a").verdict == "run"
-
-
-@pytest.mark.parametrize("kind", DATABASES)
-def test_a_rule_of_the_data_that_is_broken_at_the_commit_is_the_handler_s_failure(
-    kind: str, store_url: StoreUrl
-) -> None:
-    with opened(store_url(kind)) as claims:
-        assert isinstance(claims, SqlClaims)
-        effects = table(claims)
-        rule = f"CREATE TABLE {effects}_child (id integer REFERENCES {effects} (id) {{}})"
-        with claims._database.borrow() as connection:
-            claims._database.run(connection, f"CREATE UNIQUE INDEX {effects}_id ON {effects} (id)")
-            claims._database.run(connection, rule.format("DEFERRABLE INITIALLY DEFERRED"))
-
-        def orphan(connection: Any) -> None:
-            connection.execute(f"INSERT INTO {effects}_child VALUES (1)")
-
-        if kind == "sqlite":
-            with claims._database.borrow() as connection:
-                connection.execute("PRAGMA foreign_keys = ON")
-        with pytest.raises(Exception, match=r"(?i)foreign key") as caught:
-            run_in_transaction(claims, "a", orphan)
-        assert not isinstance(caught.value, StoreUnavailable)
-        assert claims.claim("a").verdict == "run"
-
-
-def test_a_database_that_was_restarted_costs_one_call(
-    store_url: StoreUrl, broker_url: Callable[[str], str]
-) -> None:
-    with opened(store_url("postgresql")) as claims:
-        assert isinstance(claims, SqlClaims)
-        borrow = claims._database.borrow
-        with borrow() as one, borrow() as two, borrow() as three:
-            stale = [lent.info.backend_pid for lent in (one, two, three)]
-        with psycopg.connect(broker_url("postgresql"), autocommit=True) as killer:
-            for process in stale:
-                killer.execute("SELECT pg_terminate_backend(%s)", [process])
-        with pytest.raises(StoreUnavailable):
-            claims.claim("a")
-        assert claims.claim("a").verdict == "run"
-
-
-def test_a_transaction_with_a_swallowed_error_is_not_taken_for_committed(
-    store_url: StoreUrl,
-) -> None:
-    with opened(store_url("postgresql")) as claims:
-
-        def swallow(connection: Any) -> None:
-            with pytest.raises(Exception, match="nowhere"):
-                connection.execute("SELECT * FROM nowhere")
-
-        with pytest.raises(UsageError):
-            run_in_transaction(claims, "a", swallow)
-        assert claims.claim("a").verdict == "run"
-
-
-@pytest.mark.parametrize("kind", DATABASES)
-def test_a_worker_that_is_killed_in_a_transaction_leaves_no_trace_and_its_message_takes_effect_once(
-    kind: str, store_url: StoreUrl, broker_url: Callable[[str], str]
-) -> None:
-    url, broker = store_url(kind), f"{broker_url('redis')}?retry_after=1"
-    with opened(url) as claims, App(broker, queue=f"orders-{uuid4().hex}") as app:
-        effects = table(claims)
-        queue = app.settings.queue
-        app.publish(URN, {"id": 7})
-        program = PROGRAM.read_text().replace('queue="orders"', f'queue="{queue}"')
-        died = subprocess.run(
-            [sys.executable, "-c", program, "die", url, effects, broker],
-            check=False,
-            timeout=PATIENCE,
-        )
-        assert died.returncode == -signal.SIGKILL
-        assert rows(claims, effects) == []
-        again = App(broker, queue=queue, idempotency=url)
-
-        @again.handler(URN)
-        def created(data: dict[str, Any], transaction: Any) -> None:
-            transaction.execute(f"INSERT INTO {effects} (id) VALUES ({data['id']})")
-
-        assert again.run(limit=1)["handled"] == 1
-        again.close()
-        assert rows(claims, effects) == [7]
-
-
-@pytest.mark.parametrize("kind", DATABASES)
 def test_what_is_over_is_taken_away_a_bounded_number_of_rows_at_a_time(
     kind: str, store_url: StoreUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,110 +202,3 @@ def test_a_store_url_shows_no_secret_and_keeps_what_is_not_ours() -> None:
     assert "hush" not in str(url) + repr(url)
     assert url.target == "postgresql://me:hush@host:5/x?sslmode=require"
     assert url.number("lease", 1) == 3
-
-
-def make_app(**settings: Any) -> App:
-    return App("memory://", queue="orders", backoff=Backoff(), release_delay=0.0, **settings)
-
-
-def test_a_copy_of_a_message_is_skipped() -> None:
-    app, runs = make_app(idempotency="memory", new_id=lambda: "same"), list[Any]()
-    app.handler(URN)(runs.append)
-    app.publish(URN, {"n": 1})
-    app.publish(URN, {"n": 2})
-    assert app.run(idle=0.05) == {"handled": 1, "skipped": 1}
-    assert runs == [{"n": 1}]
-
-
-def test_a_message_that_another_worker_holds_is_handed_back_uncounted() -> None:
-    claims = MemoryClaims(Terms(600))
-    app, runs = make_app(idempotency=claims, new_id=lambda: "same"), list[Any]()
-    held = claims.claim("same")
-
-    @app.handler(URN)
-    def created(data: Any, message: Any) -> None:
-        runs.append(message.attempts)
-
-    app.publish(URN, {})
-    assert app.run(limit=2) == {"released": 2}
-    assert runs == []
-    claims.release("same", held.token)
-    assert app.run(limit=1) == {"handled": 1}
-    assert runs == [0]
-
-
-def test_a_handler_that_fails_gives_its_claim_back() -> None:
-    app, runs = make_app(idempotency="memory", max_attempts=2), list[Any]()
-
-    @app.handler(URN)
-    def created(data: Any) -> None:
-        runs.append(data)
-        if len(runs) == 1:
-            raise ValueError("not yet")
-
-    app.publish(URN, {})
-    assert app.run(idle=0.05) == {"retried": 1, "handled": 1}
-
-
-class Away(SeenClaims):
-    """A store that fails at one step."""
-
-    def __init__(self, step: str) -> None:
-        super().__init__(MemorySeen())
-        self.step = step
-
-    def _fail(self, step: str) -> None:
-        if step == self.step:
-            raise StoreUnavailable("away", code="store")
-
-    def claim(self, message_id: str) -> Any:
-        self._fail("claim")
-        return super().claim(message_id)
-
-    def complete(self, message_id: str, token: str) -> bool:
-        self._fail("complete")
-        return self.step != "lost" and super().complete(message_id, token)
-
-    def release(self, message_id: str, token: str) -> None:
-        self._fail("release")
-        super().release(message_id, token)
-
-
-@pytest.mark.parametrize(
-    ("step", "counts"),
-    [
-        ("claim", {"released": 1}),
-        ("complete", {"handled": 1}),
-        ("lost", {"handled": 1}),
-        ("release", {"dead_lettered": 1}),
-    ],
-)
-def test_a_store_that_fails_loses_no_message_and_costs_no_attempt(
-    step: str, counts: dict[str, int], caplog: pytest.LogCaptureFixture
-) -> None:
-    app = make_app(idempotency=Away(step), max_attempts=1)
-
-    @app.handler(URN)
-    def created(data: Any) -> None:
-        if step == "release":
-            raise ValueError("no")
-
-    app.publish(URN, {})
-    with caplog.at_level("INFO"):
-        assert app.run(limit=1) == counts
-    assert "away" in caplog.text or step == "lost"
-
-
-def test_a_transaction_is_asked_of_a_store_that_has_one() -> None:
-    def plain(data: Any, transaction: Any) -> None: ...
-    async def slow(data: Any, transaction: Any) -> None: ...
-
-    for store in ("memory", None):
-        with pytest.raises(UsageError) as caught:
-            make_app(idempotency=store).handler(URN)(plain)
-        assert caught.value.code == "no_transaction"
-    with pytest.raises(UsageError) as caught:
-        make_app(idempotency="memory").handler(URN)(slow)
-    assert caught.value.code == "handler"
-    with pytest.raises(UsageError):
-        make_app(idempotency="memory", seen=MemorySeen())

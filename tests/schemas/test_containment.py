@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from tallystick.core.errors import Rejected
@@ -137,6 +137,7 @@ COUNTS = st.sampled_from(["", "", "*", "+", "?", "{2}", "{1,2}", "{2,}"])
 
 
 @settings(max_examples=300, deadline=None)
+@example([("a", "+"), ("a", "*"), ("a", "+")], ["a", "aa"])
 @given(
     st.lists(st.tuples(PIECES, COUNTS), min_size=1, max_size=4),
     st.lists(st.text("abc1\n é", max_size=6), max_size=12),
@@ -154,12 +155,13 @@ def test_a_pattern_read_as_a_language_holds_what_the_validator_matches(
     validator = compile_schema({"pattern": text})
     found, _, _ = find_words(language, 3)
     for word in [*words, *found]:
-        if "(?" in text and not word.isascii():
-            continue  # beside look-ahead the validator takes \\w and \\d for Unicode classes
+        valid = validator.is_valid(word)
+        if "(?" in text and (not word.isascii() or valid is not bool(re.search(text, word))):
+            continue  # its engine for look-ahead has Unicode classes, and finds a+a*a+ in "a"
         term = language
         for char in word:
             term = derive(term, ord(char))
-        assert nullable(term) is validator.is_valid(word)
+        assert nullable(term) is valid
 
 
 @pytest.mark.parametrize(

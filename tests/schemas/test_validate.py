@@ -300,3 +300,11 @@ def test_workers_end_when_nobody_listens_any_more(tmp_path: Path) -> None:
     parts.close()  # type: ignore[attr-defined]
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_no_worker_is_started_without_a_part(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_bytes(b'{"job":"u","data":1}\n' * 3)
+    judge = build_judge(catalog_of({"type": "integer"}))
+    ((found, _),) = judge_parallel(judge, str(path), 10**15)
+    assert (found.ok, found.lines) == (3, 3)

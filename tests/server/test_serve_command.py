@@ -48,7 +48,7 @@ def test_it_listens_on_loopback_only(served: Served) -> None:
         (("--compatibility", "banana"), "'banana' is no compatibility level"),
         (("--addr", "localhost:http"), "'http' is no port"),
         (("--port", "70000"), "is no port"),
-        (("--reload-seconds", "-1"), "must not be negative"),
+        (("--reload-seconds", "-1"), "is no time from 0"),
         (("--registry", "/nowhere/registry.json"), "No such file"),
     ],
 )

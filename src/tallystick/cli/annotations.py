@@ -30,7 +30,7 @@ from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["add_outputs", "gate", "main", "tell_machines", "write_text"]
+__all__ = ["add_outputs", "gate", "main", "print_fault", "tell_machines", "write_text"]
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -79,13 +79,19 @@ def _tell_fault(args: argparse.Namespace, suite: str, error: TallystickError) ->
     found = _PLACE.match(error.message)
     file, line = (_in_folder(args, found[1]), int(found[2])) if found else ("", 0)
     if getattr(args, "json", False):
-        fault = {
-            "code": error.code, "message": error.message, "file": file, "line": line,
-            "pointer": getattr(error, "pointer", None), "hint": error.hint,
-        }  # fmt: skip
-        print(json.dumps({"error": fault}, indent=2))
+        print_fault(error, file, line)
+        args.told = True
     if hasattr(args, "junit"):
         tell_machines(args, suite, [Mark(suite, "failed", str(error), str(error), file, line)])
+
+
+def print_fault(error: TallystickError, file: str = "", line: int = 0) -> None:
+    """Tell a program what kept a command from its work: one object on stdout."""
+    fault = {
+        "code": error.code, "message": error.message, "file": file, "line": line,
+        "pointer": getattr(error, "pointer", None), "hint": error.hint,
+    }  # fmt: skip
+    print(json.dumps({"error": fault}, indent=2))
 
 
 def _in_folder(args: argparse.Namespace, file: str) -> str:
@@ -100,7 +106,11 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}", code="output.unwritable") from error
+        raise Unavailable(
+            f"{path}: {error.strerror}",
+            code="output.unwritable",
+            hint="give a file that can be written",
+        ) from error
 
 
 def _in_repository(mark: Mark) -> Mark:

@@ -25,6 +25,7 @@ from tallystick.brokers.servers import (
     status,
     up,
 )
+from tallystick.cli.numbers import port, wait
 from tallystick.cli.progress import Progress
 from tallystick.core.errors import TallystickError, exit_code
 
@@ -56,10 +57,10 @@ def register(parser: argparse.ArgumentParser) -> None:
         verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
     for verb in (started, stopped):
         verb.add_argument(
-            "--limit", type=float, default=LIMIT, metavar="SECONDS", help="default: 60"
+            "--limit", type=wait, default=LIMIT, metavar="SECONDS", help="default: 60"
         )
     started.add_argument("--fresh", action="store_true", help="wipe its data first")
-    started.add_argument("--port", type=int, help="the client's port (default: any free one)")
+    started.add_argument("--port", type=port, help="the client's port (default: any free one)")
     stopped.add_argument("--wipe", action="store_true", help="delete its data too")
 
 

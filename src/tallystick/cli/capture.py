@@ -14,6 +14,7 @@ from contextlib import closing
 from threading import Event
 
 from tallystick.cli.counter import CountLine
+from tallystick.cli.numbers import above_zero, from_zero, seconds, wait
 from tallystick.cli.urls import URL_HELP, find_url
 from tallystick.core.tap import STARTS, Watch
 from tallystick.runtime.capture_files import CaptureFiles
@@ -35,12 +36,12 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("-o", "--out", required=True, metavar="FOLDER", help="where the files go")
     add("--format", choices=FORMS, default="jsonl", help="of the finished files")
     add("--from", dest="start", choices=STARTS, help="default: earliest; latest with --exchange")
-    add("--limit", type=int, metavar="N", help="end after so many frames")
-    add("--for", dest="seconds", type=float, metavar="SECONDS", help="end after so long")
-    add("--idle", type=float, metavar="SECONDS", help="end when nothing came for so long")
+    add("--limit", type=from_zero, metavar="N", help="end after so many frames")
+    add("--for", dest="seconds", type=wait, metavar="SECONDS", help="end after so long")
+    add("--idle", type=wait, metavar="SECONDS", help="end when nothing came for so long")
     add("--node", default="", help="the name under which it is kept (default: tally)")
-    add("--max-bytes", type=int, default=64 << 20, help="begin another file at this size")
-    add("--max-age", type=float, default=300.0, help="begin another file after so many seconds")
+    add("--max-bytes", type=above_zero, default=64 << 20, help="begin another file at this size")
+    add("--max-age", type=seconds, default=300.0, help="begin another file after so many seconds")
     add("--exchange", default="", help="RabbitMQ: the exchange that feeds the queue")
     add("--key", default="", help="RabbitMQ: the routing key (default: the queue's name)")
     add("--peek", action="store_true", help="RabbitMQ: take messages and put them back")

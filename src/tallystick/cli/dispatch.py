@@ -2,7 +2,8 @@
 
 Output is UTF-8 whatever the locale says; what UTF-8 cannot carry is written with backslashes. A
 reader that goes away before the end gives exit 141, as it does in a shell: never 0, which would
-say that everything conforms. What nobody foresaw is a fault of ours: one line, and exit 2.
+say that everything conforms. What nobody foresaw is a fault of ours: one line, and exit 2. With
+`--json` an error is an object on stdout, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from tallystick import __version__
-from tallystick.core.errors import TallystickError, exit_code
+from tallystick.core.errors import TallystickError, Unavailable, exit_code
 
 __all__ = ["BROKEN_PIPE", "TRACEBACK", "run"]
 
@@ -32,6 +33,9 @@ _HINTS: Final = {
     errno.ENOSPC: "the disk is full, or the file takes nothing; what was written is not whole",
     errno.EACCES: "you may not read or write there",
     errno.ENOENT: "is the name right, and the folder there?",
+    errno.EISDIR: "a file is due, not a folder",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.ELOOP: "a link leads to itself",
 }
 
 
@@ -39,31 +43,45 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
     """Parse and run; 0 conforms, 1 a finding, 2 usage or I/O."""
     if not _prepare_output():
         return _fail("standard output is closed", "Send it to a file, or to /dev/null.", 2)
+    arguments = argparse.Namespace()
     try:
-        code = _run(argv, nouns)
+        code = _run(argv, nouns, arguments)
         sys.stdout.flush()
-    except TallystickError as error:
-        return _fail(str(error), error.hint, exit_code(error))
-    except FileNotFoundError as error:
-        return _fail(f"no such file: {error.filename}", "Check the path.", 2)
     except BrokenPipeError:
         _drop_output()
         return BROKEN_PIPE
-    except OSError as error:
-        _drop_output()
-        hint = _HINTS.get(error.errno or 0, "")
-        return _fail(f"{error.strerror}: {error.filename or ''}".rstrip(": "), hint, 2)
     except KeyboardInterrupt:
         return _fail("stopped", "", 130)
+    except TallystickError as error:
+        fault = error
+    except OSError as error:
+        _drop_output()
+        fault = _name_fault(error)
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        fault = f"internal fault: {type(error).__name__}: {error}"
-        return _fail(fault, f"Set {TRACEBACK}=1 for the traceback, and report it.", 2)
-    return code
+        fault = TallystickError(
+            f"internal fault: {type(error).__name__}: {error}",
+            code="internal",
+            hint=f"Set {TRACEBACK}=1 for the traceback, and report it.",
+        )
+    else:
+        return code
+    if getattr(arguments, "json", False) and not hasattr(arguments, "told"):
+        from tallystick.cli.annotations import print_fault  # noqa: PLC0415 (only trouble needs it)
+
+        print_fault(fault)
+    return _fail(str(fault), fault.hint, exit_code(fault))
 
 
-def _run(argv: list[str], nouns: Mapping[str, str]) -> int:
+def _name_fault(error: OSError) -> Unavailable:
+    if isinstance(error, FileNotFoundError):
+        return Unavailable(f"no such file: {error.filename}", code="io", hint="Check the path.")
+    text = f"{error.strerror}: {error.filename or ''}".rstrip(": ")
+    return Unavailable(text, code="io", hint=_HINTS.get(error.errno or 0, ""))
+
+
+def _run(argv: list[str], nouns: Mapping[str, str], arguments: argparse.Namespace) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(_overview(nouns))
         return 0 if argv else 2
@@ -73,7 +91,7 @@ def _run(argv: list[str], nouns: Mapping[str, str]) -> int:
     parser = argparse.ArgumentParser(prog=f"tally {noun}", description=nouns[noun])
     importlib.import_module(f"tallystick.cli.{noun}").register(parser)
     try:
-        arguments = parser.parse_args(rest)
+        parser.parse_args(rest, arguments)
     except SystemExit as stop:  # argparse has already said why
         return int(stop.code or 0)
     if not hasattr(arguments, "run"):

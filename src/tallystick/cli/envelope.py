@@ -12,6 +12,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.files import read_message
+from tallystick.cli.numbers import above_zero
 from tallystick.core.envelope import (
     Envelope,
     accepts,
@@ -82,10 +83,10 @@ def _seconds(text: str) -> float:
 
 
 def _tiers(text: str) -> list[int]:
-    parts = text.split(",")
-    if not all(part.isdecimal() and 0 < int(part) < _LATEST for part in parts):
-        raise argparse.ArgumentTypeError(f"{text} is no list of milliseconds, like 5000,30000")
-    return [int(part) for part in parts]
+    try:
+        return [above_zero(part) for part in text.split(",")]
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, like 5000,30000 (ms)") from None
 
 
 def _show(arguments: argparse.Namespace) -> int:

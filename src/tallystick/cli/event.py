@@ -123,15 +123,15 @@ def _convert(arguments: argparse.Namespace) -> int:
     body = read_bytes(arguments.file)
     found = _read(body, _format_name(arguments), _extensions(arguments), batch=arguments.batch)
     written = _write(found, arguments.target)
-    if arguments.output:
+    if arguments.output is not None:
         Path(arguments.output).write_bytes(written)
     if arguments.json:
         count = 1 if isinstance(found, Event) else len(found)
         about: dict[str, Any] = {"format": arguments.target, "events": count}
-        if not arguments.output:
+        if arguments.output is None:
             about["bytes_base64"] = write_base64(written)
         print(json.dumps(about))
-    elif not arguments.output:
+    elif arguments.output is None:
         sys.stdout.buffer.write(written)
         sys.stdout.buffer.flush()
     return 0

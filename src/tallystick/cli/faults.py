@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from tallystick.cli.numbers import from_zero
 from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import Journal, write_foot, write_head, write_record
@@ -50,18 +51,11 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     for name, default, text in options:
         runner.add_argument(
-            name, type=_count, default=default, metavar="N", help=f"{text} (default {default})"
+            name, type=from_zero, default=default, metavar="N", help=f"{text} (default {default})"
         )
     runner.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
     runner.add_argument("--json", action="store_true", help="one object on stdout")
     runner.set_defaults(run=_run)
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
 
 
 def _list(args: argparse.Namespace) -> int:

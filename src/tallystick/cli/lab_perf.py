@@ -10,7 +10,7 @@ import argparse
 from typing import Any
 
 from tallystick.cli.lab_run import add_options, add_place, attach, read_pairs, run_clients
-from tallystick.cli.numbers import above_zero
+from tallystick.cli.numbers import above_zero, from_zero
 from tallystick.lab.cases import Settings
 from tallystick.lab.instance import Group
 from tallystick.lab.parameters import LOAD, read_parameters
@@ -32,15 +32,11 @@ def register_perf(verbs: Any) -> None:
     ):
         perf.add_argument(f"--{name}", type=above_zero, default=getattr(plain, name), metavar="N",
                           help=help_text)  # fmt: skip
-    perf.add_argument("--size", type=_size, default=plain.size, metavar="BYTES",
+    perf.add_argument("--size", type=from_zero, default=plain.size, metavar="BYTES",
                       help="of each message (%(default)s)")  # fmt: skip
     add_place(perf)
     add_options(perf)
     perf.set_defaults(run=_run, groups=_groups, parallel=1, pairs=())
-
-
-def _size(text: str) -> int:
-    return above_zero(text) if text != "0" else 0
 
 
 def _run(args: argparse.Namespace) -> int:

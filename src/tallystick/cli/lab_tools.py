@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.servers import running
-from tallystick.cli.numbers import above_zero, port
+from tallystick.cli.numbers import above_zero, port, whole
 from tallystick.cli.progress import end_in_order, run_in_order
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.verdict import Outcome, Verdict
@@ -33,6 +34,8 @@ __all__ = ["register_tools"]
 _BROKERS: Final = {"0-9-1": ("rabbitmq", "qpid"), "1.0": ("artemis", "qpid")}
 _INJECTED: Final = 123_456_789_012
 _MICROSECOND: Final = 1000.0
+_QUEUE: Final = re.compile(r"[A-Za-z0-9_.:@#,/+ -]{1,255}")
+"""What our AMQP library takes for the name of a queue; brokers take more."""
 
 
 def register_tools(verbs: Any) -> None:
@@ -58,10 +61,20 @@ def register_tools(verbs: Any) -> None:
     where = reference.add_mutually_exclusive_group(required=True)
     where.add_argument("--udp", type=port, metavar="PORT", help="0 takes a free one")
     where.add_argument("--url", help="a broker; the queue is named by --queue")
-    reference.add_argument("--queue", default="tally.clock")
+    reference.add_argument("--queue", type=_queue, default="tally.clock")
     reference.add_argument("--host", default="127.0.0.1", help="the address to listen on")
-    reference.add_argument("--inject", type=int, default=0, metavar="NS", help="set it off by this")
+    reference.add_argument(
+        "--inject", type=whole, default=0, metavar="NS", help="set it off so far"
+    )
     reference.set_defaults(run=_reference)
+
+
+def _queue(text: str) -> str:
+    if not _QUEUE.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is no queue: 1 to 255 of letters, digits, blanks and _.:@#,/+-"
+        )
+    return text
 
 
 def _fields(args: argparse.Namespace) -> int:

@@ -1,44 +1,80 @@
-"""Numbers on a command line: argparse says what is wrong with one before anything is started."""
+"""Numbers on a command line: argparse says what is wrong with one before anything is started.
+
+Digits are ASCII. A whole number fits 64 bits; a time ends within 31 years, which every wait of the
+system can hold. Each kind of number has one reader and one text.
+"""
 
 from __future__ import annotations
 
 import argparse
-from math import isfinite
+import re
+from typing import Final
 
-from tallystick.lab.parameters import SEEDS
+__all__ = ["above_zero", "from_zero", "per_second", "port", "seconds", "seed", "wait", "whole"]
 
-__all__ = ["above_zero", "port", "seconds", "seed"]
-
-_PORTS = 65536
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL: Final = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_MOST: Final = 10**18
+_LONGEST: Final = 10**9
+_PORTS: Final = 65536
+_SHOWN: Final = 40
 
 
 def above_zero(text: str) -> int:
     """Read a whole number above 0."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
+    return _read_whole(text, range(1, _MOST), "whole number above 0")
 
 
-def seconds(text: str) -> float:
-    """Read a time above 0 that ends."""
-    number = float(text)
-    if not (isfinite(number) and number > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a time above 0")
-    return number
+def from_zero(text: str) -> int:
+    """Read a whole number that may be 0."""
+    return _read_whole(text, range(_MOST), "whole number from 0 on")
+
+
+def whole(text: str) -> int:
+    """Read a whole number, also one below 0."""
+    return _read_whole(text, range(1 - _MOST, _MOST), "whole number")
 
 
 def port(text: str) -> int:
     """Read the number of a port; 0 is any free one where one is taken."""
-    number = int(text)
-    if not 0 <= number < _PORTS:
-        raise argparse.ArgumentTypeError(f"{text} is no port: 0 to {_PORTS - 1}")
-    return number
+    return _read_whole(text, range(_PORTS), f"port: 0 to {_PORTS - 1}")
 
 
 def seed(text: str) -> int:
     """Read a seed of the lab."""
-    number = int(text)
-    if number not in SEEDS:
-        raise argparse.ArgumentTypeError(f"{text} is no seed: 0 to {SEEDS[-1]}")
+    from tallystick.lab.parameters import SEEDS  # noqa: PLC0415 (not every number is the lab's)
+
+    return _read_whole(text, SEEDS, f"seed: 0 to {SEEDS[-1]}")
+
+
+def seconds(text: str) -> float:
+    """Read a time above 0."""
+    return _read_decimal(text, f"time above 0, up to {_LONGEST} seconds")
+
+
+def wait(text: str) -> float:
+    """Read a time that may be 0."""
+    return _read_decimal(text, f"time from 0 to {_LONGEST} seconds", zero=True)
+
+
+def per_second(text: str) -> float:
+    """Read a rate above 0."""
+    return _read_decimal(text, f"rate above 0, up to {_LONGEST} a second")
+
+
+def _read_whole(text: str, allowed: range, meaning: str) -> int:
+    if not _WHOLE.fullmatch(text) or int(text) not in allowed:
+        raise _wrong(text, meaning)
+    return int(text)
+
+
+def _read_decimal(text: str, meaning: str, *, zero: bool = False) -> float:
+    number = float(text) if _DECIMAL.fullmatch(text) else -1.0
+    if not (0 < number <= _LONGEST or (zero and number == 0)):
+        raise _wrong(text, meaning)
     return number
+
+
+def _wrong(text: str, meaning: str) -> argparse.ArgumentTypeError:
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return argparse.ArgumentTypeError(f"{shown!r} is no {meaning}")

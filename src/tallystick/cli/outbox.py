@@ -14,6 +14,7 @@ import sys
 from dataclasses import asdict
 from threading import Event
 
+from tallystick.cli.numbers import above_zero, seconds, wait
 from tallystick.core.errors import UsageError
 from tallystick.runtime.outbox import Outbox, Status
 from tallystick.runtime.outbox.relay import Terms, relay
@@ -48,15 +49,15 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="where to publish; default: $TALLYSTICK_BROKER",
     )
-    relayed.add_argument("--idle", type=float, help="end when nothing came for so many seconds")
+    relayed.add_argument("--idle", type=wait, help="end when nothing came for so many seconds")
     relayed.add_argument("--telemetry", action="store_true", help="OpenTelemetry, as set up here")
     defaults = Terms()
     for name, kind, what in (
-        ("batch", int, "messages at once"),
-        ("poll", float, "seconds between looks"),
-        ("lease", float, "seconds a relay holds a queue (SQLite)"),
-        ("tries", int, "before a message that the broker does not take is put aside"),
-        ("keep", float, "seconds for which sent rows stay"),
+        ("batch", above_zero, "messages at once"),
+        ("poll", seconds, "seconds between looks"),
+        ("lease", seconds, "seconds a relay holds a queue (SQLite)"),
+        ("tries", above_zero, "before a message that the broker does not take is put aside"),
+        ("keep", wait, "seconds for which sent rows stay"),
     ):
         default = getattr(defaults, name)
         relayed.add_argument(

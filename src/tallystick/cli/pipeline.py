@@ -24,6 +24,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self
 
+from tallystick.cli.numbers import from_zero
 from tallystick.cli.pipeline_stream import add_work, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
@@ -60,7 +61,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     show = verbs.add_parser("show", help="show rows of a table")
     show.add_argument("table")
     show.add_argument("--lake", type=Path, required=True)
-    show.add_argument("--limit", type=int, default=20)
+    show.add_argument("--limit", type=from_zero, default=20)
     show.add_argument("--json", action="store_true", help="one object a line")
     show.set_defaults(run=_show)
     page = verbs.add_parser("page", help="draw the tables as one page that opens from disk")

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
+from tallystick.cli.numbers import above_zero
 from tallystick.core.errors import UsageError
 
 __all__ = ["add_work", "parse_conf", "register_stream"]
@@ -37,7 +38,7 @@ def register_stream(verbs: Any) -> None:
     when = stream.add_mutually_exclusive_group()
     when.add_argument("--trigger", default="10s", metavar="TIME", help="how often to look (10s)")
     when.add_argument("--available-now", action="store_true", help="read what is there, and end")
-    stream.add_argument("--batch", type=_count, default=1_000_000, metavar="N",
+    stream.add_argument("--batch", type=above_zero, default=1_000_000, metavar="N",
                         help="about how many records to read at a time (1000000)")  # fmt: skip
     stream.add_argument("--json", action="store_true", help="one object for each publication")
     stream.set_defaults(run=_stream)
@@ -61,14 +62,8 @@ def add_work(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_keep(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", type=_count, default=3, metavar="N",
+    parser.add_argument("--keep", type=above_zero, default=3, metavar="N",
                         help="how many runs stay in the lake (3)")  # fmt: skip
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
-    return int(text)
 
 
 def _clean(args: argparse.Namespace) -> int:

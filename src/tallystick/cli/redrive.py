@@ -12,6 +12,7 @@ from threading import Event
 from typing import Final
 
 from tallystick.cli.counter import CountLine
+from tallystick.cli.numbers import from_zero, wait
 from tallystick.cli.urls import URL_HELP, find_url
 from tallystick.runtime.address import Link, link_to, read_address
 from tallystick.runtime.redrive import redrive
@@ -31,8 +32,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("queue", metavar="DEAD_LETTER_QUEUE", help="for example orders.dlq")
     add("--to", default="", metavar="QUEUE", help="send all there (default: where each was)")
     add("--only", action="append", default=[], metavar="URN", help="only these; repeatable")
-    add("--limit", type=int, metavar="N", help="send back at most so many")
-    add("--wait", type=float, default=1.0, metavar="SECONDS", help="end when none came for so long")
+    add("--limit", type=from_zero, metavar="N", help="send back at most so many")
+    add("--wait", type=wait, default=1.0, metavar="SECONDS", help="end when none came for so long")
     add("--json", action="store_true", help="the result as one object on stdout")
     parser.set_defaults(run=_run)
 

@@ -44,7 +44,7 @@ def _coverage(path: Path) -> dict[str, list[str]]:
     try:
         held = json.loads(path.read_bytes())
         return {str(name): [str(one) for one in names] for name, names in held.items()}
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UsageError(
             f"{path} is no coverage: {error}",
             code="coverage",

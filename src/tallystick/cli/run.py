@@ -17,6 +17,7 @@ from typing import Final
 
 from tallystick import App
 from tallystick.cli.live import Live
+from tallystick.cli.numbers import from_zero, seconds, wait
 from tallystick.core.errors import UsageError
 
 __all__ = ["register"]
@@ -30,10 +31,12 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("app", metavar="MODULE:APP", help="where the App is, for example shop:app")
     parser.add_argument("--queue", action="append", default=[], help="consume this one; repeatable")
-    parser.add_argument("--limit", type=int, help="end after so many messages of each queue")
-    parser.add_argument("--idle", type=float, help="end when nothing came for so many seconds")
+    parser.add_argument("--limit", type=from_zero, help="end after so many messages of each queue")
+    parser.add_argument("--idle", type=wait, help="end when nothing came for so many seconds")
     parser.add_argument(
-        "--every", type=float, help="seconds from one status to the next (1 on a terminal, else 10)"
+        "--every",
+        type=seconds,
+        help="seconds from status to status (1 on a terminal, else 10)",
     )
     parser.add_argument(
         "--json", action="store_true", help="status lines and, on stdout, the counts as objects"
@@ -42,8 +45,6 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.every is not None and args.every <= 0:
-        raise UsageError(f"--every is {args.every:g}, not above 0", code="option")
     app = _find(args.app)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -111,7 +111,8 @@ def _compare_files(args: argparse.Namespace) -> UrnChange:
 def _load_file(path: Path, registry: Path) -> Catalog:
     """Read one schema; its references stay inside the registry's folder, else its own."""
     if not path.is_file():
-        raise Unavailable(f"{path}: no such file", code="schema.missing")
+        reason = "not a file" if path.exists() else "no such file"
+        raise Unavailable(f"{path}: {reason}", code="schema.missing", hint="give two schema files")
     root = registry if registry.is_dir() else registry.parent
     if not registry.exists() or not path.resolve().is_relative_to(root.resolve()):
         root = path.parent

@@ -56,11 +56,16 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--pattern", metavar="RE", help="with --require: names that are personal")
     parser.add_argument("--urn", help="with --mask: the URN of bare data")
     parser.add_argument("--waivers", type=Path, metavar="FILE", help=f"default: {_WAIVERS}, if any")
-    parser.add_argument(
-        "--today", type=dt.date.fromisoformat, metavar="DATE", help="judge waivers as of this day"
-    )
+    parser.add_argument("--today", type=_day, metavar="DATE", help="judge waivers as of this day")
     add_outputs(parser)
     parser.set_defaults(run=run)
+
+
+def _day(text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day, like 2026-01-31") from None
 
 
 @gate("tally schema gdpr")

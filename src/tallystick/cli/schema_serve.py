@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.cli.annotations import gate
-from tallystick.core.errors import UsageError
+from tallystick.cli.numbers import port, wait
 from tallystick.schemas.catalog import MANIFEST, load_catalog
 from tallystick.schemas.ids import LOCK, assign_ids, parse_lock, render_lock
 from tallystick.server.levels import RULES, read_level
@@ -38,8 +38,10 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--registry", type=Path, default=Path(MANIFEST), metavar="PATH")
     parser.add_argument("--host", default="127.0.0.1", help="the address (default: loopback)")
-    parser.add_argument("--port", type=int, default=8081, help="0 takes any free one")
-    parser.add_argument("--addr", metavar="HOST:PORT", help="both at once; :PORT is loopback")
+    parser.add_argument("--port", type=port, default=8081, help="0 takes any free one")
+    parser.add_argument(
+        "--addr", type=_address, metavar="HOST:PORT", help="both; :PORT is loopback"
+    )
     parser.add_argument(
         "--compatibility",
         default="BACKWARD",
@@ -53,7 +55,7 @@ def register(subparsers: Any) -> None:
         help="whether an optional field may be added (babelqueue) or only containment counts",
     )
     parser.add_argument(
-        "--reload-seconds", type=float, default=1.0, help="how often to look; 0 never (default: 1)"
+        "--reload-seconds", type=wait, default=1.0, help="how often to look; 0 never (default: 1)"
     )
     parser.add_argument("--write-ids-lock", action="store_true", help=f"write {LOCK} and stop")
     parser.add_argument("--json", action="store_true", help="tell the address as JSON on stdout")
@@ -66,16 +68,14 @@ def run(args: argparse.Namespace) -> int:
     if args.write_ids_lock:
         return _write_lock(args.registry)
     level = read_level(args.compatibility)
-    host, port = _address(args)
-    if not args.reload_seconds >= 0:
-        raise UsageError("--reload-seconds must not be negative", code="server.reload")
+    host, number = args.addr or ("", args.port)
     from tallystick.server.reload import open_store  # noqa: PLC0415 - loads jsonschema-rs
     from tallystick.server.serve import listen, serve  # noqa: PLC0415
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="tally: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     store = open_store(args.registry)
-    opened = listen(host, port)
+    opened = listen(host or args.host, number)
     place = _place(*opened.getsockname()[:2])
     count = len(store.snapshot.subjects)
 
@@ -94,20 +94,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _address(args: argparse.Namespace) -> tuple[str, int]:
+def _address(text: str) -> tuple[str, int]:
     """Read where to listen; `:8081` names a port only, so it stays on loopback."""
-    if args.addr is None:
-        host, port = args.host, str(args.port)
-    else:
-        host, _, port = args.addr.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]") or args.host
-    if not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{port!r} is no port", code="server.address", hint="0 to 65535")
-    return host, int(port)
+    host, _, number = text.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), port(number)
 
 
-def _place(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def _place(host: str, number: int) -> str:
+    return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
 
 
 def _write_lock(registry: Path) -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.cli.numbers import above_zero
 from tallystick.core.errors import Unavailable
 from tallystick.schemas.catalog import load_catalog
 from tallystick.schemas.outputs import Mark
@@ -51,7 +52,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
     parser.add_argument("--urn", help="the files hold bare data of this URN, not envelopes")
     parser.add_argument("--jsonl", action="store_true", help="each line of a file is a message")
-    parser.add_argument("--jobs", type=_positive, default=1, help="processes for --jsonl")
+    parser.add_argument("--jobs", type=above_zero, default=1, help="processes for --jsonl")
     parser.add_argument("--unknown", choices=("fail", "warn", "skip"), default="fail")
     parser.add_argument(
         "--formats",
@@ -66,13 +67,6 @@ def register(subparsers: Any) -> None:
     )
     add_outputs(parser)
     parser.set_defaults(run=run)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
 
 
 @gate("tally schema validate")
@@ -121,7 +115,11 @@ def _opened(name: str) -> BinaryIO:
     try:
         return open(name, "rb")  # noqa: PTH123
     except OSError as error:
-        raise Unavailable(f"{name}: {error.strerror}", code="message.missing") from error
+        raise Unavailable(
+            f"{name or repr(name)}: {error.strerror}",
+            code="message.missing",
+            hint="give a file that can be read, or - for standard input",
+        ) from error
 
 
 def _stream(judge: Judge, name: str, jobs: int, counts: Counter[str]) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.cli.numbers import seconds
 from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import Journal
@@ -77,20 +78,13 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one summary object on stdout")
     parser.add_argument(
-        "--deadline", type=_seconds, default=_USUAL.run, metavar="S",
+        "--deadline", type=seconds, default=_USUAL.run, metavar="S",
         help="seconds for each call (default %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--start-deadline", type=_seconds, default=_USUAL.start, metavar="S",
+        "--start-deadline", type=seconds, default=_USUAL.start, metavar="S",
         help="seconds for a start, which may build the subject (default %(default)s)",
     )  # fmt: skip
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < 86_400:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
-    return seconds
 
 
 def _say(text: str) -> None:

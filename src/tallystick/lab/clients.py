@@ -62,6 +62,9 @@ def find_interop(given: Path | None = None) -> Path:
 def find_clients(interop: Path) -> dict[str, Client]:
     """List every client there is, by name."""
     found = sorted(interop.glob("*/client/start"))
+    if not found:
+        raise UsageError(f"there is no client in {interop}", code="interop",
+                         hint="a client is a program <language>/client/start")  # fmt: skip
     return {start.parents[1].name: _look(start) for start in found}
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
-from tallystick.core.errors import Unavailable
+from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.verdict import Difference, Outcome, Verdict
 
 __all__ = ["BESIDE", "TypeCase", "encode_value", "make_value", "round_trip", "type_cases"]
@@ -40,18 +40,24 @@ def type_cases(broker: str, file: Path = BESIDE) -> tuple[TypeCase, ...]:
     """Read the cases."""
     try:
         held = json.loads(file.read_bytes())
+        return tuple(
+            TypeCase(f"fields/1.0/{broker}/{kind}/{index}", kind, value)
+            for group in ("primitive", "complex")
+            for kind, about in held[group].items()
+            for index, value in enumerate(about["values"])
+        )
     except OSError as error:
         raise Unavailable(
-            f"cannot read {file.name}: {error.strerror}",
+            f"cannot read {file}: {error.strerror}",
             code="values",
             hint="give the file with --values",
         ) from error
-    return tuple(
-        TypeCase(f"fields/1.0/{broker}/{kind}/{index}", kind, value)
-        for group in ("primitive", "complex")
-        for kind, about in held[group].items()
-        for index, value in enumerate(about["values"])
-    )
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"{file} holds no AMQP 1.0 values: {type(error).__name__}: {error}",
+            code="values",
+            hint='{"primitive": {"uint": {"values": [0]}}, "complex": {}}',
+        ) from error
 
 
 def _bits(letter: str, integer: str) -> Callable[[Any], float]:

@@ -202,9 +202,10 @@ def judge_parallel(
     """Judge a regular file with several processes; tallies come in the order of the lines.
 
     Workers are forked, because a compiled schema cannot be sent. Each takes every `jobs`-th part
-    and sends its tallies back through a pipe.
+    and sends its tallies back through a pipe. There is no worker without a part.
     """
     spans = _spans(path, share)
+    jobs = max(1, min(jobs, len(spans)))
     workers = [_start(judge, path, spans[number::jobs]) for number in range(jobs)]
     at = 0
     try:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
@@ -153,12 +154,14 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         "2020-12": rs.Draft202012Validator,
     }
     try:
-        compiled = kinds[dialect_of(schema)](
-            schema,
-            offline=True,
-            validate_formats=ASSERTED[formats],
-            pattern_options=rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT),
+        compile_with = partial(
+            kinds[dialect_of(schema)], schema, offline=True, validate_formats=ASSERTED[formats]
         )
+        try:
+            compiled = compile_with(pattern_options=rs.RegexOptions())
+        except (rs.ValidationError, ValueError):  # it knows no look-ahead; the other finds too much
+            look_ahead = rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)
+            compiled = compile_with(pattern_options=look_ahead)
     except rs.ValidationError as error:
         raise Rejected(
             f"the schema is malformed: {error.message}",

@@ -9,6 +9,7 @@ theirs. A folder whose manifest cannot be used is a mistake in the request, not 
 from __future__ import annotations
 
 from importlib.resources import files
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -56,7 +57,7 @@ def load_standard() -> Suite:
 def load_folder(folder: Path) -> Suite:
     """Load the suite in a folder; its name is the folder's."""
     try:
-        return load(folder.resolve().name, lambda path: (folder / path).read_bytes())
+        return load(Path(realpath(folder)).name, lambda path: (folder / path).read_bytes())
     except OSError as error:
         raise Unavailable(
             f"cannot read {error.filename}: {error.strerror}",

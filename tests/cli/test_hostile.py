@@ -1,0 +1,112 @@
+"""What a newcomer may do to the commands: one clear line, the right exit code, never a fault."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calls import tally
+
+REGISTRY = Path(__file__).parents[2] / "examples" / "registry" / "registry.json"
+GARBAGE = {
+    "empty": b"",
+    "binary": bytes(range(256)),
+    "deep": b"[" * 100_000,
+    "list": b"[]",
+    "null": b"null",
+    "text": b'"x"',
+    "number": b"1e999",
+}
+
+NOWHERE = ["loop", "folder", "missing", "empty/x", os.fsdecode(b"\xe9")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Fill a folder with what no command wants, and go there."""
+    for name, content in GARBAGE.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "event").write_text('{"specversion":"1.0","id":"1","source":"/a","type":"t"}')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", [*GARBAGE, "loop", "folder", "missing", "empty/x", os.fsdecode(b"\xe9")]
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "envelope portable NAME --json",
+        "envelope reconcile NAME --broker sqs --json",
+        "event convert NAME --to protobuf --json",
+        "suite list --cases NAME --json",
+        "suite run --known NAME --json",
+        "schema compat NAME NAME --json",
+        "journal show NAME --json",
+        "report build NAME -o page.html",
+        "lab fields 1.0 --broker artemis --values NAME --json",
+        "replay NAME --dry-run --json",
+    ],
+)
+def test_garbage_is_said_in_one_line_and_with_json_as_an_object(
+    words: str, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = tally(capsys, *(word.replace("NAME", name) for word in words.split()))
+    assert code in (1, 2) or name == "list"
+    assert "internal fault" not in err
+    assert "Traceback" not in err
+    if "--json" in words and code == 2:
+        assert json.loads(out)["error"]["message"]
+    assert sorted(one.name for one in folder.iterdir()) == sorted(
+        [*GARBAGE, "event", "folder", "loop"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("envelope show folder", "a file is due, not a folder"),
+        ("envelope show empty/x", "a part of the path is a file"),
+        ("envelope show loop", "a link leads to itself"),
+        ("schema compat folder folder", "folder: not a file"),
+        ("report build list -o x --coverage deep", "hint"),
+        ("schema validate missing --registry REGISTRY", "or - for standard input"),
+        ("schema check --registry REGISTRY --junit folder", "a file that can be written"),
+    ],
+)
+def test_a_path_that_leads_nowhere_comes_with_a_hint(
+    words: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder.is_dir()
+    code, _, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
+    assert code == 2
+    assert said in err
+
+
+def test_an_output_with_an_empty_name_is_not_taken_for_standard_output(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder.is_dir()
+    code, out, err = tally(capsys, "event", "convert", "event", "--to", "xml", "-o", "")
+    assert (code, out) == (2, "")
+    assert "Is a directory" in err
+
+
+def test_an_error_is_an_object_with_its_code_pointer_and_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.json"
+    path.write_text('{"job":5}')
+    code, out, err = tally(capsys, "envelope", "reconcile", str(path), "--broker", "sqs", "--json")
+    error = json.loads(out)["error"]
+    assert code == 1
+    assert (error["code"], error["pointer"]) == ("no_identity", "/job")
+    assert error["hint"] in err
+    code, out, _ = tally(capsys, "schema", "check", "--registry", "none.json", "--json")
+    assert (code, list(json.loads(out))) == (2, ["error"]), "told once"

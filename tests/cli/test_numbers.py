@@ -1,0 +1,85 @@
+"""Every number on a command line is judged before anything starts: one text for each kind."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+import pytest
+
+from tallystick.cli import NOUNS, main
+from tallystick.cli.numbers import above_zero, from_zero, per_second, port, seconds, wait, whole
+
+HUGE = "9" * 5000
+NEVER = ["", "x", "nan", "inf", "1e400", "1_0", "\u0663", "\uff11", " 1", "1 ", "0x1", HUGE]
+READERS: dict[Callable[[str], float], tuple[str, list[str], dict[str, float]]] = {
+    above_zero: ("'0' is no whole number above 0", ["-1", "0", "1.5"], {"1": 1, "007": 7}),
+    from_zero: ("'-1' is no whole number from 0 on", ["-1", "1.5"], {"0": 0, "12": 12}),
+    whole: ("'1.5' is no whole number", ["1.5", "--1"], {"-12": -12, "0": 0}),
+    port: ("'65536' is no port: 0 to 65535", ["-1", "65536"], {"0": 0, "65535": 65535}),
+    seconds: ("'0' is no time above 0", ["0", "-1", "1e10"], {"0.5": 0.5, ".5": 0.5, "1e3": 1e3}),
+    wait: ("'-1' is no time from 0", ["-1", "1e10"], {"0": 0.0, "-0.0": 0.0, "2.": 2.0}),
+    per_second: ("'0' is no rate above 0", ["0", "-2"], {"0.1": 0.1, "100": 100.0}),
+}
+
+
+@pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
+def test_a_number_is_read_or_refused_with_its_kind(read: Callable[[str], float]) -> None:
+    said, wrong, right = READERS[read]
+    for text in [*wrong, *NEVER]:
+        with pytest.raises(argparse.ArgumentTypeError) as refused:
+            read(text)
+        assert said.split("' ", 1)[1] in str(refused.value)
+        assert len(str(refused.value)) < 120, "a long text is shown by its beginning"
+    assert {text: read(text) for text in right} == right
+
+
+def verbs(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    below = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    for action in below:
+        for one in action.choices.values():
+            yield from verbs(one)
+    if not below:
+        yield parser
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_no_command_takes_a_number_that_argparse_alone_reads(noun: str) -> None:
+    parser = argparse.ArgumentParser(prog=noun)
+    import_module(f"tallystick.cli.{noun}").register(parser)
+    bare = {
+        f"{verb.prog} {'/'.join(action.option_strings)}"
+        for verb in verbs(parser)
+        for action in verb._actions
+        if action.type in (int, float)
+    }
+    assert bare == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("outbox relay --store sqlite:///x --broker memory:// --poll inf", "'inf' is no time"),
+        ("outbox relay --store sqlite:///x --broker memory:// --batch 0", "no whole number above"),
+        ("outbox relay --store sqlite:///x --broker memory:// --idle nan", "'nan' is no time"),
+        ("capture memory:// q -o x --max-age 0", "'0' is no time above 0"),
+        ("redrive memory:// q --limit=-1", "'-1' is no whole number from 0 on"),
+        ("run a:b --every 0", "'0' is no time above 0"),
+        ("suite run --deadline x", "'x' is no time above 0"),
+        ("schema validate x --jobs x", "'x' is no whole number above 0"),
+        (f"schema serve --addr {HUGE}", "is no port: 0 to 65535"),
+        ("schema gdpr --today soon", "'soon' is no day, like 2026-01-31"),
+        ("replay x --since \u0663", "is no time, like 2026-01-31T12:00:00Z"),
+        (f"replay x --since {HUGE}", "is no time, like 2026-01-31T12:00:00Z"),
+        (f"envelope project x --broker kafka --tiers {HUGE}", "is no whole number above 0, like"),
+        ("broker up redis --limit nan", "'nan' is no time from 0"),
+    ],
+)
+def test_a_number_that_cannot_be_is_one_line_and_exit_2(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.out == ""
