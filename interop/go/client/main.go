@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -100,10 +101,7 @@ func (c *client) watch(limit time.Duration) {
 }
 
 func kindOf(message amqp.Delivery) any {
-	if kind, there := message.Headers["CONTROL_TYPE"]; there {
-		return kind
-	}
-	return message.Headers["CONTROL_TOPIC"]
+	return cmp.Or(message.Headers["CONTROL_TYPE"], message.Headers["CONTROL_TOPIC"])
 }
 
 func (c *client) handle(message amqp.Delivery, arrived int64) {

@@ -34,34 +34,26 @@ func firstDifference(one, other []byte) int {
 	return -1
 }
 
-// project carries an envelope as the RabbitMQ binding says; the body is not touched.
+// project carries an envelope as the RabbitMQ binding says: the body is not touched, what is absent or
+// null stays absent.
 func project(raw []byte) amqp.Publishing {
-	var read struct {
-		Job, Urn string
-		Attempts *int32
-		Trace    string `json:"trace_id"`
-		Meta     struct {
-			ID      string
-			Lang    *string
-			Version *int32 `json:"schema_version"`
+	read := object{}
+	check(json.Unmarshal(raw, &read))
+	meta, _ := read["meta"].(object)
+	text := func(value any) string { return fmt.Sprint(cmp.Or(value, any(""))) }
+	headers := amqp.Table{
+		"x-schema-version": meta["schema_version"], "x-attempts": read["attempts"], "x-source-lang": meta["lang"],
+	}
+	for name, value := range headers {
+		if number, is := value.(float64); is {
+			headers[name] = int32(number)
 		}
 	}
-	check(json.Unmarshal(raw, &read))
-	headers := amqp.Table{}
-	put(headers, "x-schema-version", read.Meta.Version)
-	put(headers, "x-attempts", read.Attempts)
-	put(headers, "x-source-lang", read.Meta.Lang)
+	maps.DeleteFunc(headers, func(_ string, value any) bool { return value == nil })
 	return amqp.Publishing{
-		Headers: headers, Body: raw, Type: cmp.Or(read.Job, read.Urn), CorrelationId: read.Trace,
-		MessageId: read.Meta.ID, AppId: "babelqueue", ContentType: "application/json",
+		Headers: headers, Body: raw, Type: text(cmp.Or(read["job"], read["urn"])), MessageId: text(meta["id"]),
+		CorrelationId: text(read["trace_id"]), AppId: "babelqueue", ContentType: "application/json",
 		ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
-	}
-}
-
-// put sets a header, unless there is no value for it.
-func put[T any](headers amqp.Table, name string, value *T) {
-	if value != nil {
-		headers[name] = *value
 	}
 }
 
