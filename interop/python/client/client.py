@@ -68,7 +68,7 @@ class Client:
                 await call(self.channel.queue_bind, queue, "amq.topic", key)
             await call(self.channel.basic_consume, queue, self.on_control, auto_ack=True)
         except Closed as error:
-            sys.stderr.write(f"{self.name}: {error}\n")
+            sys.stderr.write(f"{self.name}: cannot connect: {error}\n")
             return LOST
         self.ready()
         code = await self.ended
