@@ -123,14 +123,10 @@ public final class Main {
       else role.attempt(() -> role.status(fields, ends));
       last = begins ? role.hasFailed() : ends;
       if (last) role.connections.forEach(connection -> connection.abort(10_000));
+      Map<String, Object> told = Map.of("CORRELATION_ID", role.correlation, "MESSAGE_COUNT", role.count);
       if (begins && !last) reply(request, "ACCEPT_ROLE", Map.of("CORRELATION_ID", role.correlation), null);
-      else report(request, role);
+      else reply(request, "REPORT", told, role.report());
     }
-  }
-
-  private void report(Delivery request, Role role) throws Exception {
-    var body = role.report();
-    reply(request, "REPORT", Map.of("MESSAGE_COUNT", role.count, "CORRELATION_ID", role.correlation), body);
   }
 
   private synchronized void reply(Delivery request, String kind, Map<String, Object> fields, Map<String, Object> body)

@@ -7,7 +7,6 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.time.Instant;
 import java.util.*;
@@ -36,20 +35,16 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     return instant.getEpochSecond() * 1_000_000_000L + instant.getNano();
   }
 
-  private static byte[] digest(byte[] body) {
-    try {
-      return MessageDigest.getInstance("SHA-256").digest(body);
-    } catch (GeneralSecurityException impossible) {
-      throw new IllegalStateException(impossible); // every Java platform has it
-    }
+  private static byte[] digest(byte[] body) throws Exception {
+    return MessageDigest.getInstance("SHA-256").digest(body);
   }
 
-  static String sha256(byte[] body) {
+  static String sha256(byte[] body) throws Exception {
     return HexFormat.of().formatHex(digest(body));
   }
 
   /** Give the body of a message: the first 31 bytes of a hash, over and over. */
-  static byte[] body(int seed, int sequence, int size) {
+  static byte[] body(int seed, int sequence, int size) throws Exception {
     byte[] pattern = digest((seed + "." + sequence).getBytes(StandardCharsets.UTF_8));
     byte[] out = new byte[size];
     for (int at = 0; at < size; at += 31) System.arraycopy(pattern, 0, out, at, Math.min(31, size - at));

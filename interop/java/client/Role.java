@@ -85,11 +85,11 @@ final class Role {
     return p.get(name).getAsInt();
   }
 
-  private String hash(byte[] body) {
+  private String hash(byte[] body) throws Exception {
     return p.get("check").getAsString().equals("hash") ? Message.sha256(body) : "";
   }
 
-  private byte[] body(int sequence) {
+  private byte[] body(int sequence) throws Exception {
     return Message.body(number("seed"), sequence, number("message_bytes"));
   }
 
@@ -151,7 +151,7 @@ final class Role {
     list(Map.of("publisher", publisher, "sequence", sequence, "sha256", hash(message.body())), true);
   }
 
-  private Message make(int publisher, int sequence) {
+  private Message make(int publisher, int sequence) throws Exception {
     var envelopes = p.getAsJsonArray("envelopes");
     if (!envelopes.isEmpty()) return Message.project(envelopes.get(sequence % envelopes.size()).getAsString());
     var headers = Message.untagTable(p.getAsJsonObject("header_fields"));
@@ -225,7 +225,7 @@ final class Role {
     }
 
     /** List one delivery. */
-    private void note(Delivery message, boolean back) {
+    private void note(Delivery message, boolean back) throws Exception {
       byte[] body = message.getBody();
       var headers = Message.headers(message);
       boolean redelivered = message.getEnvelope().isRedeliver();
