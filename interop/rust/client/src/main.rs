@@ -113,9 +113,10 @@ impl Client {
             }
             "ASSIGN_ROLE" => {
                 let (sender, asked) = unbounded_channel();
-                tokio::spawn(self.clone().play(Role::new(self.clone(), &message.data), asked));
-                let _ = held.entry(id).insert_entry(sender).get().send((message, fields));
-                // it waits for it
+                let role = Role::new(self.clone(), &message.data);
+                sender.send((message, fields)).unwrap_or_else(|_| stop(1, "nobody plays the role"));
+                held.insert(id, sender);
+                tokio::spawn(self.clone().play(role, asked));
             }
             "START" | "STATUS_REQUEST" => {
                 let role = if last { held.remove(&id) } else { held.get(&id).cloned() };

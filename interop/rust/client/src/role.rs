@@ -121,7 +121,9 @@ impl Role {
         if known.is_some_and(|error| matches!(error.kind(), ErrorKind::InvalidChannelState(..))) {
             self.until(u64::MAX, Duration::from_secs(5)).await;
         }
-        known.map(|error| self.note_close(error));
+        if let Some(error) = known {
+            self.note_close(error);
+        }
         if !self.failed() {
             self.told().error = error.to_string();
         }
