@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -22,17 +23,14 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-var tests = []string{
-	"TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
-	"TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable",
-}
+var tests = strings.Fields("TC1_DummyRun TC2_BasicP2P TC3_BasicPubSub TC4_P2PMessageSize " +
+	"TC5_PubSubMessageSize Circuit Envelope FieldTable")
 
 type client struct {
 	given                    map[string]string
 	name, key, instance, url string
 	control                  *amqp.Channel
 	held                     map[string]chan amqp.Delivery // what each role is asked, by assignment
-	made                     int
 	heard                    atomic.Int64
 }
 
@@ -81,11 +79,9 @@ func main() {
 	for message := range messages {
 		arrived := time.Now().UnixNano()
 		if c.heard.Swap(arrived) == 0 {
-			go c.watch(must(strconv.ParseFloat(given["control_timeout"], 64)))
+			go c.watch(seconds(must(strconv.ParseFloat(given["control_timeout"], 64))))
 		}
-		if c.handle(message, arrived) {
-			return
-		}
+		c.handle(message, arrived)
 	}
 	stop(1, "the control connection is lost")
 }
@@ -97,39 +93,39 @@ func (c *client) open() *amqp.Connection {
 }
 
 // watch ends the client after too long a silence (IOP-5).
-func (c *client) watch(seconds float64) {
-	for limit := time.Duration(seconds * float64(time.Second)); ; time.Sleep(limit / 20) {
-		if time.Since(time.Unix(0, c.heard.Load())) > limit {
-			stop(3, "nothing heard")
-		}
+func (c *client) watch(limit time.Duration) {
+	for time.Since(time.Unix(0, c.heard.Load())) < limit {
+		time.Sleep(limit / 20)
 	}
+	stop(3, "nothing heard")
 }
 
-func (c *client) handle(message amqp.Delivery, arrived int64) (terminate bool) {
-	kind := message.Headers["CONTROL_TYPE"]
-	if kind == nil {
-		kind = message.Headers["CONTROL_TOPIC"]
-	}
-	switch kind {
+func kindOf(message amqp.Delivery) any {
+	return cmp.Or(message.Headers["CONTROL_TYPE"], message.Headers["CONTROL_TOPIC"])
+}
+
+func (c *client) handle(message amqp.Delivery, arrived int64) {
+	switch kindOf(message) {
 	case "INVITE":
 		c.answerInvite(message)
 	case "CLOCK_SYNCH":
 		stamps := amqp.Table{"T1": message.Headers["T1"], "T2": arrived, "T3": time.Now().UnixNano()}
 		c.reply(message, "CLOCK_SYNCH", stamps, nil)
 	case "ASSIGN_ROLE":
-		c.made++
 		asked := make(chan amqp.Delivery, 16)
+		asked <- message
 		c.held[message.CorrelationId] = asked
-		go c.play(message, asked, fmt.Sprintf("%s.%d", c.instance, c.made))
+		go c.play(asked)
 	case "START", "STATUS_REQUEST":
 		if asked := c.held[message.CorrelationId]; asked != nil {
 			asked <- message
-			if message.Headers["FINAL"] == true {
-				delete(c.held, message.CorrelationId)
-			}
 		}
+		if message.Headers["FINAL"] == true {
+			delete(c.held, message.CorrelationId)
+		}
+	case "TERMINATE":
+		os.Exit(0)
 	}
-	return kind == "TERMINATE"
 }
 
 func (c *client) answerInvite(message amqp.Delivery) {
@@ -138,51 +134,42 @@ func (c *client) answerInvite(message amqp.Delivery) {
 		c.reply(message, "DECLINE", amqp.Table{"REASON": "there is no test " + test}, nil)
 		return
 	}
-	c.reply(message, "ENLIST", amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": c.key}, map[string]any{
+	c.reply(message, "ENLIST", amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": c.key}, object{
 		"protocol": 2, "language": "go", "runtime": runtime.Version(), "library": "amqp091-go",
 		"library_version": "1.16.0", "platform": runtime.GOOS, "tests": tests, "given": c.given,
-		"cannot": map[string]string{}, "field_tags": "tbBsuIilfdDSATFVx",
+		"cannot": object{}, "field_tags": "tbBsuIilfdDSATFVx",
 	})
 }
 
-// play accepts a role when it is ready, does what it is asked, one after the other, and reports.
-func (c *client) play(request amqp.Delivery, asked <-chan amqp.Delivery, correlation string) {
-	r := newRole(c, correlation)
-	report := func() {
-		fields := amqp.Table{"MESSAGE_COUNT": r.received(), "CORRELATION_ID": correlation}
+// play does what a role is asked, one after the other: accept it when it is ready, then report.
+func (c *client) play(asked <-chan amqp.Delivery) {
+	r := newRole(c)
+	for final := false; !final; {
+		request := <-asked
+		final = request.Headers["FINAL"] == true
+		switch kindOf(request) {
+		case "ASSIGN_ROLE":
+			if r.attempt(func() { r.open(request) }); !r.failed() {
+				c.reply(request, "ACCEPT_ROLE", amqp.Table{"CORRELATION_ID": r.correlation}, nil)
+				continue
+			}
+			final = true
+		case "START":
+			r.attempt(func() { r.start(request.Headers) })
+		case "STATUS_REQUEST":
+			r.attempt(func() { r.status(request.Headers, final) })
+		}
+		for _, connection := range r.connections {
+			if final {
+				_ = connection.Close() // the broker may have closed it already
+			}
+		}
+		fields := amqp.Table{"MESSAGE_COUNT": r.count.Load(), "CORRELATION_ID": r.correlation}
 		c.reply(request, "REPORT", fields, r.report())
 	}
-	r.attempt(func() {
-		check(json.Unmarshal(request.Body, &r.parameters))
-		if request.Headers["ROLE"] == "SENDER" {
-			r.openSender()
-		} else {
-			r.openReceiver()
-		}
-	})
-	final := r.failed()
-	if !final {
-		c.reply(request, "ACCEPT_ROLE", amqp.Table{"CORRELATION_ID": correlation}, nil)
-	}
-	for !final {
-		request = <-asked
-		final = request.Headers["FINAL"] == true
-		r.attempt(func() {
-			if request.Headers["CONTROL_TYPE"] == "START" {
-				r.start(request.Headers)
-			} else {
-				r.status(request.Headers, final)
-			}
-		})
-		if !final {
-			report()
-		}
-	}
-	r.close()
-	report()
 }
 
-func (c *client) reply(request amqp.Delivery, kind string, headers amqp.Table, body any) {
+func (c *client) reply(request amqp.Delivery, kind string, headers amqp.Table, body object) {
 	headers["CONTROL_TYPE"], headers["CLIENT_NAME"], headers["CLIENT_INSTANCE"] = kind, c.name, c.instance
 	out := amqp.Publishing{Headers: headers, CorrelationId: request.CorrelationId}
 	if body != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"strconv"
@@ -25,62 +26,50 @@ func makeBody(seed, sequence, size int) []byte {
 
 // firstDifference gives the offset where two bodies part, or -1.
 func firstDifference(one, other []byte) int {
-	if bytes.Equal(one, other) {
-		return -1
-	}
-	at := 0
-	for at < len(one) && at < len(other) && one[at] == other[at] {
-		at++
-	}
-	return at
-}
-
-// project carries an envelope as the RabbitMQ binding says; the body is not touched.
-func project(raw []byte) amqp.Publishing {
-	var read struct {
-		Job, Urn string
-		Attempts *int32
-		Trace    string `json:"trace_id"`
-		Meta     struct {
-			ID, Lang string
-			Version  *int32 `json:"schema_version"`
+	for at := range max(len(one), len(other)) {
+		if at >= len(one) || at >= len(other) || one[at] != other[at] {
+			return at
 		}
 	}
+	return -1
+}
+
+// project carries an envelope as the RabbitMQ binding says: the body is not touched, what is absent or
+// null stays absent.
+func project(raw []byte) amqp.Publishing {
+	read := object{}
 	check(json.Unmarshal(raw, &read))
-	headers := amqp.Table{}
-	if read.Meta.Version != nil {
-		headers["x-schema-version"] = *read.Meta.Version
+	meta, _ := read["meta"].(object)
+	text := func(value any) string { return fmt.Sprint(cmp.Or(value, any(""))) }
+	headers := amqp.Table{
+		"x-schema-version": meta["schema_version"], "x-attempts": read["attempts"], "x-source-lang": meta["lang"],
 	}
-	if read.Attempts != nil {
-		headers["x-attempts"] = *read.Attempts
+	for name, value := range headers {
+		if number, is := value.(float64); is {
+			headers[name] = int32(number)
+		}
 	}
-	if read.Meta.Lang != "" {
-		headers["x-source-lang"] = read.Meta.Lang
-	}
+	maps.DeleteFunc(headers, func(_ string, value any) bool { return value == nil })
 	return amqp.Publishing{
-		Headers: headers, Body: raw, Type: cmp.Or(read.Job, read.Urn), CorrelationId: read.Trace,
-		MessageId: read.Meta.ID, AppId: "babelqueue", ContentType: "application/json",
+		Headers: headers, Body: raw, Type: text(cmp.Or(read["job"], read["urn"])), MessageId: text(meta["id"]),
+		CorrelationId: text(read["trace_id"]), AppId: "babelqueue", ContentType: "application/json",
 		ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
 	}
 }
 
 // propertiesOf gives the properties that are set.
-func propertiesOf(from amqp.Delivery) map[string]any {
-	found := map[string]any{
-		"content_type": from.ContentType, "content_encoding": from.ContentEncoding,
-		"delivery_mode": from.DeliveryMode, "priority": from.Priority,
-		"correlation_id": from.CorrelationId, "reply_to": from.ReplyTo, "type": from.Type,
-		"expiration": from.Expiration, "message_id": from.MessageId, "user_id": from.UserId,
-		"app_id": from.AppId,
+func propertiesOf(from amqp.Delivery) object {
+	found := object{
+		"content_type": from.ContentType, "content_encoding": from.ContentEncoding, "type": from.Type,
+		"delivery_mode": from.DeliveryMode, "priority": from.Priority, "correlation_id": from.CorrelationId,
+		"reply_to": from.ReplyTo, "expiration": from.Expiration, "message_id": from.MessageId,
+		"user_id": from.UserId, "app_id": from.AppId,
 	}
-	for name, value := range found {
-		if value == "" || value == uint8(0) {
-			delete(found, name)
-		}
-	}
+	maps.DeleteFunc(found, func(_ string, value any) bool { return value == "" || value == uint8(0) })
 	return found
 }
 
+// integers are the tags of whole numbers; each type is read and written with its own.
 var integers = map[string]reflect.Type{
 	"b": reflect.TypeFor[int8](), "B": reflect.TypeFor[uint8](), "s": reflect.TypeFor[int16](),
 	"u": reflect.TypeFor[uint16](), "I": reflect.TypeFor[int32](), "i": reflect.TypeFor[uint32](),
@@ -88,7 +77,7 @@ var integers = map[string]reflect.Type{
 }
 
 // tag gives the tagged form of a header value.
-func tag(value any) []any {
+func tag(value any) any {
 	switch v := value.(type) {
 	case bool:
 		return []any{"t", v}
@@ -102,19 +91,15 @@ func tag(value any) []any {
 		if utf8.ValidString(v) {
 			return []any{"S", v}
 		}
-		return []any{"x", hex.EncodeToString([]byte(v))}
+		return tag([]byte(v))
 	case []byte:
 		return []any{"x", hex.EncodeToString(v)}
 	case time.Time:
 		return []any{"T", fmt.Sprint(v.Unix())}
 	case []any:
-		items := make([]any, len(v))
-		for at, item := range v {
-			items[at] = tag(item)
-		}
-		return []any{"A", items}
+		return []any{"A", each(v, tag)}
 	case amqp.Table:
-		return []any{"F", tagTable(v)}
+		return []any{"F", eachOf(v, tag)}
 	}
 	for letter, kind := range integers {
 		if reflect.TypeOf(value) == kind {
@@ -124,25 +109,13 @@ func tag(value any) []any {
 	return []any{"V"}
 }
 
-func tagTable(table amqp.Table) map[string]any {
-	out := map[string]any{}
-	for name, value := range table {
-		out[name] = tag(value)
-	}
-	return out
-}
-
 // untag gives the library's value for a tagged one.
 func untag(tagged any) any {
-	parts := tagged.([]any)
-	if len(parts) == 1 {
-		return nil
-	}
+	parts := append(tagged.([]any), "") // a void has no second part
 	text, _ := parts[1].(string)
-	letter := parts[0].(string)
-	switch letter {
-	case "t", "S":
-		return parts[1]
+	switch letter := parts[0].(string); letter {
+	case "V":
+		return nil
 	case "x":
 		return must(hex.DecodeString(text))
 	case "f":
@@ -155,22 +128,28 @@ func untag(tagged any) any {
 	case "T":
 		return time.Unix(must(strconv.ParseInt(text, 10, 64)), 0)
 	case "A":
-		items := []any{}
-		for _, item := range parts[1].([]any) {
-			items = append(items, untag(item))
-		}
-		return items
+		return each(parts[1].([]any), untag)
 	case "F":
-		return untagTable(parts[1].(map[string]any))
+		return amqp.Table(eachOf(parts[1].(object), untag))
+	case "t", "S":
+		return parts[1]
+	default:
+		return reflect.ValueOf(must(strconv.ParseInt(text, 10, 64))).Convert(integers[letter]).Interface()
 	}
-	number := must(strconv.ParseInt(text, 10, 64))
-	return reflect.ValueOf(number).Convert(integers[letter]).Interface()
 }
 
-func untagTable(tagged map[string]any) amqp.Table {
-	out := amqp.Table{}
-	for name, value := range tagged {
-		out[name] = untag(value)
+func each(items []any, change func(any) any) []any {
+	out := make([]any, len(items))
+	for at, item := range items {
+		out[at] = change(item)
+	}
+	return out
+}
+
+func eachOf(table object, change func(any) any) object {
+	out := object{}
+	for name, value := range table {
+		out[name] = change(value)
 	}
 	return out
 }

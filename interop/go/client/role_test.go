@@ -2,6 +2,7 @@
 package main
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -9,37 +10,37 @@ import (
 )
 
 func TestAClosedChannelWaitsForTheReasonOfTheBroker(t *testing.T) {
-	r := newRole(&client{}, "c")
-	closes := make(chan *amqp.Error, 1)
-	go r.heed(closes)
-	ended := make(chan struct{})
+	r := newRole(&client{})
+	closes, ended := make(chan *amqp.Error, 1), make(chan struct{})
+	go r.heed(closes, &amqp.Connection{})
 	go func() {
 		defer close(ended)
-		r.fail(amqp.ErrClosed)
+		r.attempt(func() { panic(amqp.ErrClosed) })
 	}()
 	select {
 	case <-ended:
-		t.Fatalf("it did not wait: error %q", r.fault)
+		t.Fatalf("it did not wait: %v", r.report())
 	case <-time.After(50 * time.Millisecond):
 	}
 	closes <- &amqp.Error{Code: amqp.NotFound, Reason: "no queue", Server: true}
 	<-ended
-	if r.fault != "" || r.closed["code"] != amqp.NotFound || r.closed["level"] != "channel" {
-		t.Fatalf("closed %v, error %q", r.closed, r.fault)
+	said, there := r.report()["closed"].(closed)
+	if !there || r.report()["error"] != "" || said["code"] != amqp.NotFound || said["level"] != "channel" {
+		t.Fatalf("it reports %v", r.report())
 	}
 }
 
 func TestOurOwnCloseIsNoFailureAndTheFirstFailureStays(t *testing.T) {
-	r := newRole(&client{}, "c")
-	closes := make(chan *amqp.Error)
+	r := newRole(&client{})
+	closes := make(chan *amqp.Error, 1)
 	close(closes)
-	r.heed(closes)
+	r.heed(closes, nil)
 	if r.failed() {
 		t.Fatal("our own close is no failure")
 	}
-	r.fail(amqp.ErrFrame)
-	r.fail(&amqp.Error{Code: amqp.NotFound, Server: true})
-	if r.closed != nil || r.fault != amqp.ErrFrame.Error() {
-		t.Fatalf("closed %v, error %q", r.closed, r.fault)
+	r.attempt(func() { panic(io.EOF) })
+	r.attempt(func() { panic(&amqp.Error{Code: amqp.NotFound, Server: true}) })
+	if told := r.report(); told["closed"] != nil || told["error"] != io.EOF.Error() {
+		t.Fatalf("it reports %v", told)
 	}
 }

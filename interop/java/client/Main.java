@@ -1,7 +1,4 @@
-import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
 import com.rabbitmq.client.*;
-import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.*;
 
@@ -13,29 +10,13 @@ import java.util.concurrent.*;
  */
 public final class Main {
   private static final List<String> TESTS = List.of(
-      "TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
-      "TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable");
-
-  /** A control message: its properties, its header fields, its body. */
-  record Request(AMQP.BasicProperties properties, Map<String, Object> fields, byte[] body) {
-    String text(String name) {
-      return fields.containsKey(name) ? fields.get(name).toString() : null;
-    }
-
-    int number(String name) {
-      return ((Number) fields.get(name)).intValue();
-    }
-
-    boolean isFinal() {
-      return Boolean.TRUE.equals(fields.get("FINAL"));
-    }
-  }
+      "TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize", "TC5_PubSubMessageSize",
+      "Circuit", "Envelope", "FieldTable");
 
   final Map<String, String> given = new HashMap<>();
   private final String instance = "java-" + UUID.randomUUID();
-  private final Map<String, BlockingQueue<Request>> held = new ConcurrentHashMap<>();
+  private final Map<String, BlockingQueue<Delivery>> held = new HashMap<>(); // what each role is asked
   private Channel control;
-  private int made;
   volatile long heard; // when anything was heard last; 0 before that
 
   public static void main(String[] words) {
@@ -44,11 +25,7 @@ public final class Main {
       int at = word.indexOf('=');
       if (at > 0) client.given.put(word.substring(0, at), word.substring(at + 1));
     }
-    try {
-      client.listen();
-    } catch (Exception error) {
-      stop(1, error.toString());
-    }
+    orStop(client::listen);
   }
 
   private static void stop(int code, String why) {
@@ -56,11 +33,12 @@ public final class Main {
     Runtime.getRuntime().halt(code);
   }
 
-  static Thread begin(Runnable task) {
-    Thread thread = new Thread(task);
-    thread.setDaemon(true);
-    thread.start();
-    return thread;
+  private static void orStop(Role.Work work) {
+    try {
+      work.run();
+    } catch (Exception error) {
+      stop(1, error.toString());
+    }
   }
 
   Connection open() throws Exception {
@@ -82,11 +60,7 @@ public final class Main {
     control = connection.createChannel();
     String queue = control.queueDeclare("", false, true, true, null).getQueue();
     for (String key : List.of(given.get("control_key"), key())) control.queueBind(queue, "amq.topic", key);
-    control.basicConsume(queue, true, (tag, message) -> {
-      AMQP.BasicProperties properties = message.getProperties();
-      Map<String, Object> fields = properties.getHeaders() == null ? Map.of() : properties.getHeaders();
-      handle(new Request(properties, fields, message.getBody()), Message.now());
-    }, tag -> { });
+    control.basicConsume(queue, true, (tag, message) -> orStop(() -> handle(message, Message.now())), tag -> { });
     System.out.println("READY " + given.get("client_name"));
     while (heard == 0 || System.nanoTime() - heard < limit) Thread.sleep(100);
     stop(3, "nothing heard");
@@ -96,81 +70,72 @@ public final class Main {
     return given.get("control_key") + "." + given.get("client_name");
   }
 
-  private void handle(Request request, long arrived) {
+  private static String kind(Map<String, Object> fields) {
+    return String.valueOf(fields.getOrDefault("CONTROL_TYPE", fields.get("CONTROL_TOPIC")));
+  }
+
+  private void handle(Delivery message, long arrived) throws Exception {
     heard = System.nanoTime();
-    String id = request.properties().getCorrelationId();
-    String kind = request.text(request.fields().containsKey("CONTROL_TYPE") ? "CONTROL_TYPE" : "CONTROL_TOPIC");
-    switch (kind == null ? "" : kind) {
-      case "INVITE" -> answerInvite(request, request.text("TEST_NAME"));
+    var fields = Message.headers(message);
+    String id = message.getProperties().getCorrelationId();
+    switch (kind(fields)) {
+      case "INVITE" -> answerInvite(message, fields.get("TEST_NAME"));
       case "CLOCK_SYNCH" ->
-          reply(request, kind, Map.of("T1", request.fields().get("T1"), "T2", arrived, "T3", Message.now()), null);
+          reply(message, "CLOCK_SYNCH", Map.of("T1", fields.get("T1"), "T2", arrived, "T3", Message.now()), null);
       case "ASSIGN_ROLE" -> {
-        BlockingQueue<Request> asked = new LinkedBlockingQueue<>();
+        var asked = new LinkedBlockingQueue<>(List.of(message));
         held.put(id, asked);
-        String correlation = instance + "." + ++made;
-        begin(() -> play(request, asked, correlation));
+        new Thread(() -> orStop(() -> play(asked))).start();
       }
       case "START", "STATUS_REQUEST" -> {
-        BlockingQueue<Request> asked = request.isFinal() ? held.remove(id) : held.get(id);
-        if (asked != null) asked.add(request);
+        var asked = Boolean.TRUE.equals(fields.get("FINAL")) ? held.remove(id) : held.get(id);
+        if (asked != null) asked.add(message);
       }
       case "TERMINATE" -> Runtime.getRuntime().halt(0);
       default -> { } // an unknown type is ignored
     }
   }
 
-  private void answerInvite(Request request, String test) {
-    if (test != null && !TESTS.contains(test)) {
-      reply(request, "DECLINE", Map.of("REASON", "there is no test " + test), null);
+  private void answerInvite(Delivery message, Object test) throws Exception {
+    if (test != null && !TESTS.contains(test.toString())) {
+      reply(message, "DECLINE", Map.of("REASON", "there is no test " + test), null);
       return;
     }
-    Map<String, String> told = new HashMap<>(given);
+    var told = new HashMap<>(given);
     told.remove("password");
     String runtime = System.getProperty("java.vm.name") + " " + System.getProperty("java.version");
-    reply(request, "ENLIST", Map.of("CLIENT_PRIVATE_CONTROL_KEY", key()), Map.of(
+    reply(message, "ENLIST", Map.of("CLIENT_PRIVATE_CONTROL_KEY", key()), Map.of(
         "protocol", 2, "language", "java", "runtime", runtime, "library", "com.rabbitmq:amqp-client",
         "library_version", "5.25.0", "platform", System.getProperty("os.name").toLowerCase(java.util.Locale.ROOT),
         "tests", TESTS, "cannot", Map.of(), "field_tags", "tbsIlfdDSATFVx", "given", told));
   }
 
-  /** Accept a role when it is ready, do what it is asked, one after the other, and report. */
-  private void play(Request first, BlockingQueue<Request> asked, String correlation) {
-    JsonObject parameters = JsonParser.parseString(new String(first.body(), StandardCharsets.UTF_8)).getAsJsonObject();
-    Role role = Role.of(first.text("ROLE"), this, parameters, correlation);
-    role.attempt(role::open);
-    boolean last = role.hasFailed();
-    Request request = first;
-    if (!last) reply(request, "ACCEPT_ROLE", Map.of("CORRELATION_ID", correlation), null);
-    while (!last) {
-      try {
-        request = asked.take();
-      } catch (InterruptedException stopped) {
-        return;
-      }
-      Request now = request;
-      role.attempt(now.text("CONTROL_TYPE").equals("START") ? () -> role.start(now) : () -> role.status(now));
-      last = now.isFinal();
-      if (!last) report(request, role);
+  /** Do what a role is asked, one after the other: accept it when it is ready, then report. */
+  private void play(BlockingQueue<Delivery> asked) throws Exception {
+    Role role = new Role(this, instance + "." + UUID.randomUUID());
+    for (boolean last = false; !last; ) {
+      Delivery request = asked.take();
+      var fields = Message.headers(request);
+      boolean ends = Boolean.TRUE.equals(fields.get("FINAL"));
+      boolean begins = kind(fields).equals("ASSIGN_ROLE");
+      if (begins) role.attempt(() -> role.open(request));
+      else if (kind(fields).equals("START")) role.attempt(() -> role.start(fields));
+      else role.attempt(() -> role.status(fields, ends));
+      last = begins ? role.hasFailed() : ends;
+      if (last) role.connections.forEach(connection -> connection.abort(10_000));
+      Map<String, Object> told = Map.of("CORRELATION_ID", role.correlation, "MESSAGE_COUNT", role.count);
+      if (begins && !last) reply(request, "ACCEPT_ROLE", Map.of("CORRELATION_ID", role.correlation), null);
+      else reply(request, "REPORT", told, role.report());
     }
-    role.connections.forEach(connection -> connection.abort(10_000));
-    report(request, role);
   }
 
-  private void report(Request request, Role role) {
-    Map<String, Object> body = role.report();
-    reply(request, "REPORT", Map.of("MESSAGE_COUNT", role.count, "CORRELATION_ID", role.correlation), body);
-  }
-
-  private synchronized void reply(Request request, String kind, Map<String, Object> fields, Map<String, Object> body) {
-    Map<String, Object> headers = new HashMap<>(fields);
+  private synchronized void reply(Delivery request, String kind, Map<String, Object> fields, Map<String, Object> body)
+      throws Exception {
+    var headers = new HashMap<>(fields);
     headers.putAll(Map.of("CONTROL_TYPE", kind, "CLIENT_NAME", given.get("client_name"), "CLIENT_INSTANCE", instance));
-    AMQP.BasicProperties properties = new AMQP.BasicProperties.Builder()
-        .headers(headers).correlationId(request.properties().getCorrelationId()).build();
+    var properties = new AMQP.BasicProperties.Builder()
+        .headers(headers).correlationId(request.getProperties().getCorrelationId()).build();
     byte[] text = body == null ? new byte[0] : Message.json(body);
-    try {
-      control.basicPublish("", request.properties().getReplyTo(), properties, text);
-    } catch (java.io.IOException error) {
-      System.err.println("java client: a reply was not sent: " + error);
-    }
+    control.basicPublish("", request.getProperties().getReplyTo(), properties, text);
   }
 }

@@ -1,15 +1,16 @@
 import com.google.gson.*;
 import com.rabbitmq.client.AMQP;
+import com.rabbitmq.client.Delivery;
 import com.rabbitmq.client.LongString;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
-import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
 import java.time.Instant;
 import java.util.*;
+import java.util.function.Function;
 
 /** A message to send, and how messages are made and read: bodies, envelopes, tagged values. */
 record Message(AMQP.BasicProperties properties, byte[] body) {
@@ -19,26 +20,31 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     return GSON.toJson(value).getBytes(StandardCharsets.UTF_8);
   }
 
+  static JsonObject parse(byte[] text) {
+    return JsonParser.parseString(new String(text, StandardCharsets.UTF_8)).getAsJsonObject();
+  }
+
+  static Map<String, Object> headers(Delivery message) {
+    var found = message.getProperties().getHeaders();
+    return found == null ? Map.of() : found;
+  }
+
   /** Unix time in nanoseconds. */
   static long now() {
     Instant instant = Instant.now();
     return instant.getEpochSecond() * 1_000_000_000L + instant.getNano();
   }
 
-  private static byte[] digest(byte[] body) {
-    try {
-      return MessageDigest.getInstance("SHA-256").digest(body);
-    } catch (GeneralSecurityException impossible) {
-      throw new IllegalStateException(impossible); // every Java platform has it
-    }
+  private static byte[] digest(byte[] body) throws Exception {
+    return MessageDigest.getInstance("SHA-256").digest(body);
   }
 
-  static String sha256(byte[] body) {
+  static String sha256(byte[] body) throws Exception {
     return HexFormat.of().formatHex(digest(body));
   }
 
   /** Give the body of a message: the first 31 bytes of a hash, over and over. */
-  static byte[] body(int seed, int sequence, int size) {
+  static byte[] body(int seed, int sequence, int size) throws Exception {
     byte[] pattern = digest((seed + "." + sequence).getBytes(StandardCharsets.UTF_8));
     byte[] out = new byte[size];
     for (int at = 0; at < size; at += 31) System.arraycopy(pattern, 0, out, at, Math.min(31, size - at));
@@ -48,41 +54,41 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
   /** Carry an envelope as the RabbitMQ binding says; what is absent stays absent. */
   static Message project(String encoded) {
     byte[] body = Base64.getDecoder().decode(encoded);
-    JsonObject read = JsonParser.parseString(new String(body, StandardCharsets.UTF_8)).getAsJsonObject();
-    JsonObject meta = read.get("meta") instanceof JsonObject there ? there : new JsonObject();
-    Map<String, Object> headers = new HashMap<>();
-    if (there(meta, "schema_version")) headers.put("x-schema-version", meta.get("schema_version").getAsInt());
-    if (there(read, "attempts")) headers.put("x-attempts", read.get("attempts").getAsInt());
-    if (there(meta, "lang")) headers.put("x-source-lang", meta.get("lang").getAsString());
+    var read = parse(body);
+    var meta = read.get("meta") instanceof JsonObject there ? there : new JsonObject();
+    var headers = new HashMap<String, Object>();
+    headers.put("x-schema-version", of(meta, "schema_version", JsonElement::getAsInt));
+    headers.put("x-attempts", of(read, "attempts", JsonElement::getAsInt));
+    headers.put("x-source-lang", text(meta, "lang"));
+    headers.values().removeIf(Objects::isNull);
+    String job = text(read, "job");
     return new Message(new AMQP.BasicProperties.Builder()
-        .headers(headers).type(text(read, there(read, "job") ? "job" : "urn")).correlationId(text(read, "trace_id"))
+        .headers(headers).type(job == null ? text(read, "urn") : job).correlationId(text(read, "trace_id"))
         .messageId(text(meta, "id")).appId("babelqueue").contentType("application/json")
         .contentEncoding("utf-8").deliveryMode(2).build(), body);
   }
 
-  private static boolean there(JsonObject object, String name) {
-    return object.has(name) && !object.get(name).isJsonNull();
+  private static String text(JsonObject object, String name) {
+    return of(object, name, JsonElement::getAsString);
   }
 
-  private static String text(JsonObject object, String name) {
-    return there(object, name) ? object.get(name).getAsString() : null;
+  private static <T> T of(JsonObject object, String name, Function<JsonElement, T> read) {
+    var value = object.get(name);
+    return value == null || value.isJsonNull() ? null : read.apply(value);
   }
 
   /** Give the properties that are set. */
   static Map<String, Object> set(AMQP.BasicProperties from) {
-    Map<String, Object> found = new HashMap<>();
-    found.put("content_type", from.getContentType());
-    found.put("content_encoding", from.getContentEncoding());
-    found.put("delivery_mode", from.getDeliveryMode());
-    found.put("priority", from.getPriority());
-    found.put("correlation_id", from.getCorrelationId());
-    found.put("reply_to", from.getReplyTo());
-    found.put("expiration", from.getExpiration());
-    found.put("message_id", from.getMessageId());
-    found.put("type", from.getType());
-    found.put("user_id", from.getUserId());
-    found.put("app_id", from.getAppId());
-    found.values().removeIf(value -> value == null);
+    Object[] pairs = {
+      "content_type", from.getContentType(), "content_encoding", from.getContentEncoding(),
+      "delivery_mode", from.getDeliveryMode(), "priority", from.getPriority(),
+      "correlation_id", from.getCorrelationId(), "reply_to", from.getReplyTo(),
+      "expiration", from.getExpiration(), "message_id", from.getMessageId(),
+      "type", from.getType(), "user_id", from.getUserId(), "app_id", from.getAppId(),
+    };
+    var found = new HashMap<String, Object>();
+    for (int at = 0; at < pairs.length; at += 2) found.put((String) pairs[at], pairs[at + 1]);
+    found.values().removeIf(Objects::isNull);
     return found;
   }
 
@@ -139,11 +145,8 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
       case "T" -> new Date(value.getAsLong() * 1000);
       case "x" -> HexFormat.of().parseHex(value.getAsString());
       case "V" -> null;
-      case "A" -> {
-        List<Object> items = new ArrayList<>();
-        value.getAsJsonArray().forEach(item -> items.add(untag(item.getAsJsonArray())));
-        yield items;
-      }
+      case "A" -> Arrays.asList(
+          value.getAsJsonArray().asList().stream().map(item -> untag(item.getAsJsonArray())).toArray());
       case "F" -> untagTable(value.getAsJsonObject());
       default -> throw new IllegalArgumentException("amqp-client has no such header value: " + tagged);
     };

@@ -4,8 +4,6 @@ One event loop does everything: the control connection, and the test connections
 does what it is told and reports what it did; it never judges.
 """
 
-# ruff: noqa: INP001 (a program of its own, not a package)
-
 from __future__ import annotations
 
 import asyncio
@@ -45,11 +43,9 @@ class Client:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def heard(self) -> None:
-        """Note that something came (IOP-5)."""
         self.last = time.monotonic()
 
     def connection_parameters(self) -> pika.ConnectionParameters:
-        """Give what every connection is opened with."""
         return pika.ConnectionParameters(
             self.given["host"], int(self.given["port"]), self.given["vhost"],
             pika.PlainCredentials(self.given["username"], self.given["password"]),
@@ -57,11 +53,10 @@ class Client:
         )  # fmt: skip
 
     def run(self) -> int:
-        """Serve until TERMINATE, silence or the loss of the broker."""
         return asyncio.run(self.serve())
 
     async def serve(self) -> int:
-        """Listen on the control keys, then wait for the end."""
+        """Listen on the control keys until TERMINATE, silence or the loss of the broker."""
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.control = Link(self.connection_parameters(), lambda: self.stop(LOST))
         call = self.control.call
@@ -72,8 +67,8 @@ class Client:
             for key in (self.key, f"{self.key}.{self.name}"):
                 await call(self.channel.queue_bind, queue, "amq.topic", key)
             await call(self.channel.basic_consume, queue, self.on_control, auto_ack=True)
-        except (OSError, Closed) as error:
-            sys.stderr.write(f"{self.name}: {error}\n")
+        except Closed as error:
+            sys.stderr.write(f"{self.name}: cannot connect: {error}\n")
             return LOST
         self.ready()
         code = await self.ended
@@ -85,31 +80,28 @@ class Client:
         return code
 
     def ready(self) -> None:
-        """Tell the start script that we listen."""
         sys.stdout.write(f"READY {self.name}\n")
         sys.stdout.flush()
 
     def stop(self, code: int) -> None:
-        """End with an exit code, unless the end has come already."""
         if not self.ended.done():
             self.ended.set_result(code)
 
     def watch(self) -> None:
         """End after too long a silence; it begins when we are invited (IOP-5)."""
-        due = self.last + float(self.given["control_timeout"])
-        if time.monotonic() >= due:
+        rest = self.last + float(self.given["control_timeout"]) - time.monotonic()
+        if rest <= 0:
             self.stop(SILENT)
         else:
-            loop = asyncio.get_running_loop()
-            loop.call_later(due - time.monotonic(), self.watch)
+            asyncio.get_running_loop().call_later(rest, self.watch)
 
     def on_control(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
-        """Do what a control message asks."""
         arrived = time.time_ns()
         self.heard()
         fields = properties.headers or {}
         kind = fields.get("CONTROL_TYPE", fields.get("CONTROL_TOPIC"))
         if kind == "INVITE":
+            self.watch()
             self.invited(properties, fields.get("TEST_NAME"))
         elif kind == "CLOCK_SYNCH":
             stamps = {"T1": fields["T1"], "T2": arrived, "T3": time.time_ns()}
@@ -125,7 +117,6 @@ class Client:
 
     def reply(self, request: Any, kind: str, fields: Mapping[str, Any],
               body: Mapping[str, Any] | None = None) -> None:  # fmt: skip
-        """Answer a control message."""
         about = {"CONTROL_TYPE": kind, "CLIENT_NAME": self.name, "CLIENT_INSTANCE": self.instance}
         properties = pika.BasicProperties(
             headers={**about, **fields}, correlation_id=request.correlation_id
@@ -135,8 +126,6 @@ class Client:
             self.channel.basic_publish("", request.reply_to, text, properties)
 
     def invited(self, request: Any, test: str | None) -> None:
-        """Answer an invite: compulsory, to a test, or to one we do not know."""
-        self.watch()
         if test is not None and test not in TESTS:
             self.reply(request, "DECLINE", {"REASON": f"there is no test {test}"})
             return
@@ -147,9 +136,8 @@ class Client:
             "tests": TESTS, "cannot": CANNOT, "field_tags": "".join(WRITE),
             "given": {name: text for name, text in self.given.items() if name != "password"},
         }  # fmt: skip
-        self.reply(
-            request, "ENLIST", {"CLIENT_PRIVATE_CONTROL_KEY": f"{self.key}.{self.name}"}, about
-        )
+        private = {"CLIENT_PRIVATE_CONTROL_KEY": f"{self.key}.{self.name}"}
+        self.reply(request, "ENLIST", private, about)
 
     async def play(self, role: Role, request: Any) -> None:
         """Accept a role when it is ready, do what it is asked, one after the other, and report."""
@@ -169,17 +157,11 @@ class Client:
         self.report(request, role)
 
     def report(self, request: Any, role: Role) -> None:
-        """Send a report."""
         fields = {"MESSAGE_COUNT": role.count, "CORRELATION_ID": role.correlation}
         self.reply(request, "REPORT", fields, role.report())
 
 
-def main() -> int:
-    """Run a client; every argument is name=value, the last of a name counts."""
+if __name__ == "__main__":
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     pairs = [word.partition("=") for word in sys.argv[1:]]
-    return Client({name: value for name, _, value in pairs}).run()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Client({name: value for name, _, value in pairs}).run())

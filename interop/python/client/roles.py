@@ -3,8 +3,6 @@
 Impostors in the tests override single methods.
 """
 
-# ruff: noqa: INP001 (a program of its own, not a package)
-
 from __future__ import annotations
 
 import asyncio
@@ -15,10 +13,10 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pika
-import pika.exceptions
 from wire import WRITE, Closed, Link, first_difference, long, make_body, tag_table
 
 CHUNK = 64
@@ -41,16 +39,16 @@ class Role:
         self.news = asyncio.Event()
 
     async def open_channel(self) -> tuple[Link, Any]:
-        """Open a test connection and a channel."""
         self.links.append(Link(self.client.connection_parameters(), self.news.set))
         return self.links[-1], await self.links[-1].channel()
 
     async def attempt(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something; keep what went wrong."""
+        """Do something; keep what went wrong, first of all how the broker closed."""
         try:
             await work
         except Exception as error:  # noqa: BLE001 (whatever it is, it belongs in the report)
-            self.failure = error
+            ends = (link.closed.result() for link in self.links if link.closed.done())
+            self.failure = next(ends, error)
 
     async def until(self, ready: Callable[[], bool], seconds: float | None = None) -> None:
         """Wait until something is so, or so long; raise what closed a connection meanwhile."""
@@ -62,8 +60,13 @@ class Role:
                     self.news.clear()
                     await self.news.wait()
 
+    def hash(self, body: bytes) -> str:
+        return hashlib.sha256(body).hexdigest() if self.p["check"] == "hash" else ""
+
+    def body(self, sequence: int) -> bytes:
+        return make_body(self.p["seed"], sequence, self.p["message_bytes"])
+
     def report(self) -> dict[str, Any]:
-        """Say what happened since the last report."""
         closed = self.failure.view if isinstance(self.failure, Closed) else None
         told = {
             "messages": self.messages, "returned": self.returned, "left": self.left,
@@ -80,39 +83,30 @@ class Sender(Role):
     async def begin(self) -> None:
         """Open one connection with a channel for each publisher."""
         link, first = await self.open_channel()
-        self.channels = [first]
-        while len(self.channels) < self.p["num_publishers"]:
-            self.channels.append(await link.channel())
+        more = [await link.channel() for _ in range(1, self.p["num_publishers"])]
+        self.channels = [first, *more]
         self.tags = [0] * len(self.channels)
         self.unconfirmed: list[set[int]] = [set() for _ in self.channels]
         # Broker-J has confirms and does not say so: pika refuses to ask for them.
         self.confirms = bool(link.connection.publisher_confirms) and not self.p["transactional"]
-        for publisher, channel in enumerate(self.channels):
+        for channel, waiting in zip(self.channels, self.unconfirmed, strict=True):
             channel.add_on_return_callback(self.on_return)
             if self.p["transactional"]:
                 await link.call(channel.tx_select)
             elif self.confirms:
-                await link.call(channel.confirm_delivery, self.confirmer(publisher))
+                await link.call(channel.confirm_delivery, partial(self.on_confirm, waiting))
 
-    def confirmer(self, publisher: int) -> Callable[[Any], None]:
-        """Make what takes confirms, single or for all up to a tag."""
-        waiting = self.unconfirmed[publisher]
-
-        def confirm(frame: Any) -> None:
-            last, many = frame.method.delivery_tag, frame.method.multiple
-            waiting.difference_update([one for one in waiting if one <= last] if many else [last])
-            if not waiting:
-                self.news.set()
-
-        return confirm
+    def on_confirm(self, waiting: set[int], frame: Any) -> None:
+        last, many = frame.method.delivery_tag, frame.method.multiple
+        waiting.difference_update([one for one in waiting if one <= last] if many else [last])
+        if not waiting:
+            self.news.set()
 
     def on_return(self, _channel: Any, method: Any, properties: Any, _body: bytes) -> None:
-        """Note a message that came back."""
         told = {"code": method.reply_code, "headers": tag_table(properties.headers)}
         self.returned.append(told)
 
     async def start(self, fields: Mapping[str, Any]) -> None:
-        """Send one batch from every publisher."""
         self.started = time.time_ns()
         numbers = range(fields["FIRST"], fields["FIRST"] + fields["MESSAGE_COUNT"])
         await asyncio.gather(*(self.send(one, numbers) for one in range(len(self.channels))))
@@ -123,7 +117,6 @@ class Sender(Role):
         link, channel = self.links[0], self.channels[publisher]
         rate, began = self.p["outgoing_rate"], time.monotonic()
         for done, sequence in enumerate(numbers, start=1):
-            link.check()
             self.send_one(publisher, sequence)
             if rate:
                 await asyncio.sleep(max(0.0, began + done / rate - time.monotonic()))
@@ -137,24 +130,17 @@ class Sender(Role):
         await link.call(channel.basic_qos, prefetch_count=0)
 
     def send_one(self, publisher: int, sequence: int) -> None:
-        """Make one message, publish it and list it."""
         headers, properties, body = self.make(publisher, sequence)
         self.publish(publisher, sequence, pika.BasicProperties(headers=headers, **properties), body)
-        digest = hashlib.sha256(body).hexdigest() if self.p["check"] == "hash" else ""
-        self.messages.append({"publisher": publisher, "sequence": sequence, "sha256": digest})
+        told = {"publisher": publisher, "sequence": sequence, "sha256": self.hash(body)}
+        self.messages.append(told)
         self.count += 1
 
     def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
-        """Hand one message to the library."""
-        places = self.p["destinations"]
-        place = places[(publisher + sequence) % len(places)]
-        try:
-            self.channels[publisher].basic_publish(
-                place["exchange"], place["key"], body, properties, mandatory=self.p["mandatory"]
-            )
-        except pika.exceptions.AMQPError:
-            self.links[0].check()
-            raise
+        place = self.p["destinations"][(publisher + sequence) % len(self.p["destinations"])]
+        self.channels[publisher].basic_publish(
+            place["exchange"], place["key"], body, properties, mandatory=self.p["mandatory"]
+        )
         if self.confirms:
             self.tags[publisher] += 1
             self.unconfirmed[publisher].add(self.tags[publisher])
@@ -163,15 +149,15 @@ class Sender(Role):
         """Give headers, properties and body of one message."""
         if envelopes := self.p["envelopes"]:
             return project(base64.b64decode(envelopes[sequence % len(envelopes)]))
-        headers = WRITE["F"](self.p["header_fields"])
-        headers |= {"CLIENT_NAME": self.client.name, "PUBLISHER": publisher, "SEQUENCE": sequence}
+        headers = {
+            **WRITE["F"](self.p["header_fields"]), "CLIENT_NAME": self.client.name,
+            "PUBLISHER": publisher, "SEQUENCE": sequence, "SENT_NS": long(time.time_ns()),
+        }  # fmt: skip
         properties = {
-            "correlation_id": self.correlation,
-            "content_type": "application/octet-stream",
+            "correlation_id": self.correlation, "content_type": "application/octet-stream",
             "delivery_mode": 2 if self.p["persistent"] else 1,
-        }
-        body = make_body(self.p["seed"], sequence, self.p["message_bytes"])
-        return {**headers, "SENT_NS": long(time.time_ns())}, properties, body
+        }  # fmt: skip
+        return headers, properties, self.body(sequence)
 
     async def status(self, fields: Mapping[str, Any]) -> None:
         """Nothing to wait for."""
@@ -212,7 +198,6 @@ class Receiver(Role):
     """Consumes from the moment it accepts the role."""
 
     async def begin(self) -> None:
-        """Open one connection for each consumer and consume."""
         self.put_back = 0
         self.consumers: list[Consumer] = []
         await asyncio.gather(*(self.consume(one) for one in self.p["consumers"]))
@@ -239,22 +224,18 @@ class Receiver(Role):
     def pace(self, one: Consumer, *message: Any) -> None:
         """Take a message now, or when the inbound rate allows it."""
         self.client.heard()
+        one.waiting += 1
         if not self.p["inbound_rate"]:
             self.take(one, *message)
             return
         loop = asyncio.get_running_loop()
         one.due = max(loop.time(), one.due) + 1 / self.p["inbound_rate"]
-        one.waiting += 1
-
-        def later() -> None:
-            one.waiting -= 1
-            self.take(one, *message)
-            self.news.set()
-
-        loop.call_at(one.due, later)
+        loop.call_at(one.due, self.take, one, *message)
 
     def take(self, one: Consumer, method: Any, properties: Any, body: bytes) -> None:
         """Look at one delivery and acknowledge it as we were told, or put it back."""
+        one.waiting -= 1
+        self.news.set()
         if self.put_back < self.p["requeue_first"] and not method.redelivered:
             self.put_back += 1
             self.note(one.index, method, properties, body, put_back=True)
@@ -268,7 +249,6 @@ class Receiver(Role):
         self.note(one.index, method, properties, body)
         if one.open == self.p["ack_every"]:
             self.acknowledge(one)
-        self.news.set()
 
     def acknowledge(self, one: Consumer) -> None:
         """Acknowledge what is open; a transaction ends after so many."""
@@ -281,23 +261,20 @@ class Receiver(Role):
 
     def note(self, index: int, method: Any, properties: Any, body: bytes, *,
              put_back: bool = False) -> None:  # fmt: skip
-        """List one delivery."""
+        """List one delivery; the properties are written out later, not while messages come."""
         told = {
             "consumer": index, "redelivered": bool(method.redelivered), "put_back": put_back,
-            "arrived_ns": str(time.time_ns()), "length": len(body), "sha256": "", "differs": -1,
-            "properties": properties,
+            "arrived_ns": str(time.time_ns()), "length": len(body), "sha256": self.hash(body),
+            "differs": -1, "properties": properties,
         }  # fmt: skip
-        if self.p["check"] == "hash":
+        if told["sha256"]:
             sequence = (properties.headers or {}).get("SEQUENCE", 0)
-            wanted = make_body(self.p["seed"], sequence, self.p["message_bytes"])
-            told["sha256"] = hashlib.sha256(body).hexdigest()
-            told["differs"] = first_difference(wanted, body)
+            told["differs"] = first_difference(self.body(sequence), body)
         if self.p["echo"]:
             told["body"] = base64.b64encode(body).decode()
         self.messages.append(told)
 
     def report(self) -> dict[str, Any]:
-        """Write the properties out only now: while messages come, it would slow us down."""
         for told in self.messages:
             held = told["properties"]
             told["headers"] = tag_table(held.headers)
@@ -314,12 +291,13 @@ class Receiver(Role):
 
     async def finish(self, one: Consumer) -> None:
         """Cancel, take in what is on the way, acknowledge, delete what is ours."""
-        await one.link.call(one.channel.basic_cancel, "lab")
+        call = one.link.call
+        await call(one.channel.basic_cancel, "lab")
         await self.until(lambda: not one.waiting)
         self.acknowledge(one)
         if self.p["ack_tx"]:
-            await one.link.call(one.channel.tx_commit)
-        await one.link.call(one.channel.basic_qos, prefetch_count=0)
+            await call(one.channel.tx_commit)
+        await call(one.channel.basic_qos, prefetch_count=0)
         if one.own:
-            deleted = await one.link.call(one.channel.queue_delete, one.queue)
+            deleted = await call(one.channel.queue_delete, one.queue)
             self.left += deleted.method.message_count

@@ -1,7 +1,5 @@
 """What the Python client needs of AMQP: a connection one can await, bodies, and tagged values."""
 
-# ruff: noqa: INP001 (a program of its own, not a package)
-
 from __future__ import annotations
 
 import asyncio
@@ -19,31 +17,25 @@ from pika.compat import long
 
 
 class Closed(Exception):
-    """The broker closed a channel or a connection."""
+    """A channel or a connection has ended; `view` is what the broker said, if it did."""
 
     def __init__(self, level: str, error: BaseException) -> None:
-        text = getattr(error, "reply_text", "") or str(error) or type(error).__name__
-        super().__init__(text)
-        self.view = {"level": level, "code": getattr(error, "reply_code", 0), "text": text}
+        code, text = getattr(error, "reply_code", 0), getattr(error, "reply_text", "")
+        super().__init__(text or repr(error))
+        self.view = {"level": level, "code": code, "text": text} if code else None
 
 
 class Link:
-    """One connection. `closed` is set when the broker closed any of it; then `news` is called."""
+    """One connection. `closed` is how any of it ended first; then `news` is called."""
 
     def __init__(self, parameters: pika.ConnectionParameters, news: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[Closed] = loop.create_future()
         self.opened: asyncio.Future[Any] = loop.create_future()
-        self.gone = asyncio.Event()
-        self.news = news
+        self.gone, self.news = asyncio.Event(), news
         self.connection = AsyncioConnection(
-            parameters, self.opened.set_result, self.refuse, self.note
+            parameters, self.opened.set_result, self.note, self.note
         )
-
-    def refuse(self, _connection: Any, error: BaseException) -> None:
-        """Note that there is no connection."""
-        self.gone.set()
-        self.opened.set_exception(OSError(f"cannot connect: {error!r}"))
 
     def note(self, place: Any, error: BaseException) -> None:
         """Keep how it was closed; a connection's close comes to its channels first."""
@@ -55,31 +47,32 @@ class Link:
         self.news()
 
     async def channel(self) -> Any:
-        """Open a channel, the connection first."""
-        await self.opened
+        await self.result(self.opened)
         channel = await self.call(self.connection.channel, name="on_open_callback")
         channel.add_on_close_callback(self.note)
         return channel
 
     async def call(self, method: Callable[..., Any], *given: Any, name: str = "callback",
                    **named: Any) -> Any:  # fmt: skip
-        """Call a method of pika and wait for the broker's answer, or for a close."""
+        """Call a method of pika and wait for the broker's answer."""
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         named[name] = lambda value: answer.done() or answer.set_result(value)
         self.check()
         method(*given, **named)
+        return await self.result(answer)
+
+    async def result(self, answer: asyncio.Future[Any]) -> Any:
+        """Wait for an answer, or raise what closed it meanwhile."""
         await asyncio.wait({answer, self.closed}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             self.check()
         return answer.result()
 
     def check(self) -> None:
-        """Raise what closed it."""
         if self.closed.done():
             raise self.closed.result()
 
     async def close(self) -> None:
-        """Close and wait until it is gone."""
         if self.connection.is_open:
             self.connection.close()
         await self.gone.wait()
@@ -115,7 +108,6 @@ WRITE: dict[str, Callable[..., Any]] = {
 
 
 def tag_decimal(value: Decimal) -> list[Any]:
-    """Give scale and digits."""
     scale = -int(value.as_tuple().exponent)
     return ["D", str(scale), str(int(value.scaleb(scale)))]
 

@@ -42,11 +42,9 @@ fn stop(code: i32, why: &str) -> ! {
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     let words = std::env::args().skip(1);
-    let pairs =
-        words.filter_map(|word| word.split_once('=').map(|(name, value)| (name.into(), value.into())));
-    match converse(pairs.collect()).await {
-        Ok(()) => exit(0),
-        Err(error) => stop(1, &error.to_string()),
+    let pairs = words.filter_map(|word| word.split_once('=').map(|(name, value)| (name.into(), value.into())));
+    if let Err(error) = converse(pairs.collect()).await {
+        stop(1, &error.to_string());
     }
 }
 
@@ -72,9 +70,7 @@ async fn converse(given: HashMap<String, String>) -> Result<()> {
     let control = &client.control;
     for key in [client.given["control_key"].clone(), client.key()] {
         let exchange = "amq.topic".into();
-        control
-            .queue_bind(queue.clone(), exchange, key.into(), Default::default(), Default::default())
-            .await?;
+        control.queue_bind(queue.clone(), exchange, key.into(), Default::default(), Default::default()).await?;
     }
     let no_ack = BasicConsumeOptions { no_ack: true, ..Default::default() };
     let mut messages = control.basic_consume(queue, "".into(), no_ack, Default::default()).await?;
@@ -86,7 +82,7 @@ async fn converse(given: HashMap<String, String>) -> Result<()> {
             message = messages.next() => {
                 let message = message.ok_or("the control connection is lost")??;
                 client.heard.store(now(), Ordering::Relaxed);
-                if client.handle(message, &mut held).await { return Ok(()) }
+                client.handle(message, &mut held).await;
             }
             _ = tick.tick() => {
                 let heard = client.heard.load(Ordering::Relaxed);
@@ -101,11 +97,14 @@ impl Client {
         format!("{}.{}", self.given["control_key"], self.given["client_name"])
     }
 
-    async fn handle(self: &Arc<Self>, message: Delivery, held: &mut Held) -> bool {
+    async fn handle(self: &Arc<Self>, message: Delivery, held: &mut Held) {
         let arrived = now();
-        let fields = tag_table(&message.properties);
-        let kind = fields.get("CONTROL_TYPE").unwrap_or(&fields["CONTROL_TOPIC"])[1].as_str();
-        match kind.unwrap_or_default() {
+        let mut fields = tag_table(&message.properties);
+        if fields["CONTROL_TYPE"].is_null() {
+            fields["CONTROL_TYPE"] = fields["CONTROL_TOPIC"].take();
+        }
+        let (id, last) = (assignment(&message), fields["FINAL"][1] == true);
+        match fields["CONTROL_TYPE"][1].as_str().unwrap_or_default() {
             "INVITE" => self.answer_invite(&message, fields["TEST_NAME"][1].as_str()).await,
             "CLOCK_SYNCH" => {
                 let stamps = [arrived, now()].map(|stamp| json!(["l", stamp.to_string()]));
@@ -114,21 +113,18 @@ impl Client {
             }
             "ASSIGN_ROLE" => {
                 let (sender, asked) = unbounded_channel();
-                held.insert(assignment(&message), sender);
-                tokio::spawn(self.clone().play(message, fields, asked));
+                let role = Role::new(self.clone(), &message.data);
+                sender.send((message, fields)).unwrap_or_else(|_| stop(1, "nobody plays the role"));
+                held.insert(id, sender);
+                tokio::spawn(self.clone().play(role, asked));
             }
             "START" | "STATUS_REQUEST" => {
-                let id = assignment(&message);
-                let found = held.get(&id).cloned();
-                if fields["FINAL"][1] == true {
-                    held.remove(&id);
-                }
-                found.map(|role| role.send((message, fields)));
+                let role = if last { held.remove(&id) } else { held.get(&id).cloned() };
+                role.map(|role| role.send((message, fields)));
             }
-            "TERMINATE" => return true,
+            "TERMINATE" => exit(0),
             _ => {} // an unknown type is ignored
         }
-        false
     }
 
     async fn answer_invite(&self, message: &Delivery, test: Option<&str>) {
@@ -147,42 +143,32 @@ impl Client {
         self.reply(message, "ENLIST", key, Some(about)).await;
     }
 
-    /// Accept a role when it is ready, do what it is asked, one after the other, and report.
-    async fn play(
-        self: Arc<Self>,
-        mut request: Delivery,
-        fields: Value,
-        mut asked: UnboundedReceiver<Request>,
-    ) {
-        let id = json!({"CORRELATION_ID": ["S", format!("{}.{}", self.instance, now())]});
-        let role = Arc::new(Role::new(self.clone(), &request.data, &id));
-        let mut parts = Parts::default();
-        let sends = fields["ROLE"][1] == "SENDER";
-        let opened =
-            if sends { role.open_sender(&mut parts).await } else { role.open_receiver(&mut parts).await };
-        role.keep(opened).await;
-        let mut last = role.failed();
-        if !last {
-            self.reply(&request, "ACCEPT_ROLE", id.clone(), None).await;
-        }
+    /// Do what a role is asked, one after the other: accept it when it is ready, then report.
+    async fn play(self: Arc<Self>, role: Role, mut asked: UnboundedReceiver<Request>) {
+        let (role, mut parts, mut last) = (Arc::new(role), Parts::default(), false);
         while !last {
-            let Some((message, fields)) = asked.recv().await else { return };
-            let starts = fields["CONTROL_TYPE"][1] == "START";
+            let Some((request, fields)) = asked.recv().await else { return };
             last = fields["FINAL"][1] == true;
-            request = message;
-            let done = match starts {
-                true => role.start(&mut parts, &fields).await,
-                false => role.status(&mut parts, &fields, last).await,
+            let id = json!({"CORRELATION_ID": ["S", role.correlation]});
+            let kind = fields["CONTROL_TYPE"][1].as_str().unwrap_or_default();
+            let done = match kind {
+                "ASSIGN_ROLE" => role.open(&mut parts, fields["ROLE"][1] == "SENDER").await,
+                "START" => role.start(&parts, &fields).await,
+                _ => role.status(&mut parts, &fields, last).await,
             };
             role.keep(done).await;
-            if !last {
-                self.reply(&request, "REPORT", role.count(&id), Some(role.report())).await;
+            if kind == "ASSIGN_ROLE" && !role.failed() {
+                self.reply(&request, "ACCEPT_ROLE", id, None).await;
+                continue;
             }
+            last |= kind == "ASSIGN_ROLE";
+            for connection in parts.connections.iter().filter(|_| last) {
+                let _ = connection.close(200, "done".into()).await; // the broker may have closed it already
+            }
+            let (count, report) = role.report();
+            let fields = json!({"CORRELATION_ID": id["CORRELATION_ID"], "MESSAGE_COUNT": ["I", count.to_string()]});
+            self.reply(&request, "REPORT", fields, Some(report)).await;
         }
-        for connection in &parts.connections {
-            let _ = connection.close(200, "done".into()).await; // the broker may have closed it already
-        }
-        self.reply(&request, "REPORT", role.count(&id), Some(role.report())).await;
     }
 
     async fn reply(&self, request: &Delivery, kind: &str, mut fields: Value, body: Option<Value>) {

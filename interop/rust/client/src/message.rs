@@ -1,8 +1,8 @@
 //! Messages: seeded bodies, envelopes, properties, and header values as tagged JSON.
 
-use lapin::types::{AMQPValue, DecimalValue, FieldTable, ShortString};
+use lapin::types::{AMQPValue, DecimalValue, FieldTable};
 use lapin::BasicProperties;
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 use sha2::{Digest as _, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,9 +14,8 @@ pub fn now() -> i64 {
 }
 
 /// Give the body of a message: the first 31 bytes of a hash, over and over.
-pub fn make_body(seed: &Value, sequence: u64, size: &Value) -> Vec<u8> {
-    let (pattern, size) = (Sha256::digest(format!("{seed}.{sequence}")), size.as_u64().unwrap_or(0) as usize);
-    let mut body = pattern[..31].repeat(size / 31 + 1);
+pub fn make_body(seed: u64, sequence: u64, size: usize) -> Vec<u8> {
+    let mut body = Sha256::digest(format!("{seed}.{sequence}"))[..31].repeat(size / 31 + 1);
     body.truncate(size);
     body
 }
@@ -32,6 +31,11 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().filter_map(|one| one.to_digit(16)).map(|one| one as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect()
+}
+
 pub fn sha256(body: &[u8]) -> String {
     hex(&Sha256::digest(body))
 }
@@ -40,45 +44,33 @@ pub fn sha256(body: &[u8]) -> String {
 pub fn project(body: &[u8]) -> Result<BasicProperties> {
     let read: Value = serde_json::from_slice(body)?;
     let meta = &read["meta"];
-    let mut headers = Map::new();
-    for (name, value) in [("x-schema-version", &meta["schema_version"]), ("x-attempts", &read["attempts"])] {
-        if value.is_i64() {
-            headers.insert(name.into(), json!(["I", value.to_string()]));
-        }
-    }
-    if meta["lang"].is_string() {
-        headers.insert("x-source-lang".into(), json!(["S", meta["lang"]]));
-    }
-    let mut properties = BasicProperties::default()
-        .with_headers(untag_table(&Value::Object(headers)))
-        .with_app_id("babelqueue".into())
-        .with_content_type("application/json".into())
-        .with_content_encoding("utf-8".into())
-        .with_delivery_mode(2);
-    if let Some(job) = read["job"].as_str().or(read["urn"].as_str()) {
-        properties = properties.with_type(job.into());
-    }
-    if let Some(trace) = read["trace_id"].as_str() {
-        properties = properties.with_correlation_id(trace.into());
-    }
-    if let Some(id) = meta["id"].as_str() {
-        properties = properties.with_message_id(id.into());
-    }
-    Ok(properties)
+    let number = |value: &Value| value.as_i64().map(|number| number.to_string());
+    let mut headers = json!({
+        "x-schema-version": ["I", number(&meta["schema_version"])], "x-attempts": ["I", number(&read["attempts"])],
+        "x-source-lang": ["S", meta["lang"]],
+    });
+    retain(&mut headers, |tagged| !tagged[1].is_null());
+    let properties: BasicProperties = serde_json::from_value(json!({
+        "kind": read["job"].as_str().or(read["urn"].as_str()), "correlation_id": read["trace_id"],
+        "message_id": meta["id"], "app_id": "babelqueue", "content_type": "application/json",
+        "content_encoding": "utf-8", "delivery_mode": 2,
+    }))?;
+    Ok(properties.with_headers(untag_table(&headers)))
 }
 
-/// Give the properties that are set.
-pub fn properties_of(from: &BasicProperties) -> Value {
-    let text = |value: &Option<ShortString>| value.as_ref().map(|text| text.as_str().to_string());
-    let mut found = json!({
-        "content_type": text(from.content_type()), "content_encoding": text(from.content_encoding()),
-        "correlation_id": text(from.correlation_id()), "reply_to": text(from.reply_to()),
-        "expiration": text(from.expiration()), "message_id": text(from.message_id()),
-        "type": text(from.kind()), "user_id": text(from.user_id()), "app_id": text(from.app_id()),
-        "delivery_mode": from.delivery_mode(), "priority": from.priority(),
-    });
-    found.as_object_mut().into_iter().for_each(|members| members.retain(|_, value| !value.is_null()));
-    found
+fn retain(object: &mut Value, wanted: impl Fn(&Value) -> bool) {
+    object.as_object_mut().into_iter().for_each(|members| members.retain(|_, value| wanted(value)));
+}
+
+/// Give the properties that are set; the library calls the type a kind.
+pub fn properties_of(from: &BasicProperties) -> Result<Value> {
+    let mut found = serde_json::to_value(from)?;
+    found["type"] = found["kind"].take();
+    for other in ["headers", "timestamp", "cluster_id"] {
+        found[other].take();
+    }
+    retain(&mut found, |value| !value.is_null());
+    Ok(found)
 }
 
 fn tag(value: &AMQPValue) -> Value {
@@ -146,15 +138,11 @@ fn untag(tagged: &Value) -> AMQPValue {
             AMQPValue::DecimalValue(DecimalValue { scale: number() as u8, value })
         }
         "S" => AMQPValue::LongString(word(1).into()),
-        "x" => {
-            let pairs = word(1).as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
-            AMQPValue::ByteArray(
-                pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect::<Vec<_>>().into(),
-            )
+        "x" => AMQPValue::ByteArray(unhex(word(1)).into()),
+        "A" => {
+            let items = tagged[1].as_array().into_iter().flatten();
+            AMQPValue::FieldArray(items.map(untag).collect::<Vec<_>>().into())
         }
-        "A" => AMQPValue::FieldArray(
-            tagged[1].as_array().into_iter().flatten().map(untag).collect::<Vec<_>>().into(),
-        ),
         "F" => AMQPValue::FieldTable(untag_table(&tagged[1])),
         _ => AMQPValue::Void,
     }

@@ -4,9 +4,7 @@
 //! broker sends after its confirm would stay hidden. Where messages may be returned the channel has
 //! no confirms, and the synchronous call that ends every batch is the barrier.
 
-use crate::message::{
-    first_difference, make_body, now, project, properties_of, sha256, tag_table, untag_table,
-};
+use crate::message::{first_difference, make_body, now, project, properties_of, sha256, tag_table, untag_table};
 use crate::{message::Result, open, Client};
 use base64::{engine::general_purpose::STANDARD, Engine as _};
 use futures_lite::StreamExt;
@@ -16,66 +14,67 @@ use lapin::options::{
 };
 use lapin::{BasicProperties, Channel, Connection, ConnectionStatus, Error, ErrorKind, Event};
 use serde_json::{json, Value};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep, sleep_until};
 
 /// The connections of a role, its publishers' channels, its consumers, and who watches for a close.
 #[derive(Default)]
 pub struct Parts {
     pub connections: Vec<Connection>,
     channels: Vec<Channel>,
-    consumers: Vec<(Channel, Option<String>, JoinHandle<Consumer>)>,
+    consumers: Vec<(Channel, JoinHandle<Consumer>)>,
     watchers: JoinSet<()>,
 }
 
-/// What a consumer has not acknowledged yet.
+/// A consumer, and what it has not acknowledged yet.
 struct Consumer {
     index: Value,
     channel: Channel,
+    queue: String,
+    own: bool,
     open: u64,
     last: u64,
     acknowledged: u64,
 }
 
-/// What happened since the last report.
+/// What happened since the last report, and how the connections are.
 #[derive(Default)]
 struct Told {
     messages: Vec<Value>,
     returned: Vec<Value>,
     count: u64,
-    put_back: u64,
     left: u32,
     started: i64,
     ended: i64,
     closed: Option<Value>,
     error: String,
+    statuses: Vec<ConnectionStatus>,
 }
 
 pub struct Role {
+    pub correlation: String,
     client: Arc<Client>,
     p: Value,
-    correlation: String,
+    put_back: AtomicU64,
     told: Mutex<Told>,
-    statuses: Mutex<Vec<ConnectionStatus>>,
-    changed: Notify,
+}
+
+fn number(fields: &Value, name: &str) -> Result<u64> {
+    Ok(fields[name][1].as_str().unwrap_or_default().parse()?)
 }
 
 impl Role {
-    pub fn new(client: Arc<Client>, body: &[u8], id: &Value) -> Self {
-        let correlation = id["CORRELATION_ID"][1].as_str().unwrap_or_default().into();
-        let p = serde_json::from_slice(body).unwrap_or_default();
-        Self {
-            client,
-            p,
-            correlation,
-            told: Mutex::default(),
-            statuses: Mutex::default(),
-            changed: Notify::new(),
-        }
+    pub fn new(client: Arc<Client>, parameters: &[u8]) -> Self {
+        let correlation = format!("{}.{}", client.instance, now());
+        let p = serde_json::from_slice(parameters).unwrap_or_default();
+        Self { correlation, client, p, put_back: AtomicU64::new(0), told: Mutex::default() }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap()
     }
 
     fn is(&self, name: &str) -> bool {
@@ -96,30 +95,22 @@ impl Role {
     }
 
     fn hash(&self, body: &[u8]) -> String {
-        if self.p["check"] == "hash" {
-            sha256(body)
-        } else {
-            String::new()
-        }
+        Some(body).filter(|_| self.p["check"] == "hash").map(sha256).unwrap_or_default()
     }
 
     pub fn failed(&self) -> bool {
-        let told = self.told.lock().unwrap();
+        let told = self.told();
         told.closed.is_some() || !told.error.is_empty()
     }
 
-    pub fn count(&self, id: &Value) -> Value {
-        let count = self.told.lock().unwrap().count.to_string();
-        json!({"CORRELATION_ID": id["CORRELATION_ID"], "MESSAGE_COUNT": ["I", count]})
-    }
-
-    pub fn report(&self) -> Value {
-        let mut told = self.told.lock().unwrap();
-        json!({
+    pub fn report(&self) -> (u64, Value) {
+        let mut told = self.told();
+        let report = json!({
             "messages": std::mem::take(&mut told.messages), "returned": std::mem::take(&mut told.returned),
             "left": told.left, "started_ns": told.started.to_string(), "ended_ns": told.ended.to_string(),
             "closed": told.closed, "error": told.error,
-        })
+        });
+        (told.count, report)
     }
 
     /// Keep what went wrong. A channel in a wrong state is what a close by the broker looks like
@@ -128,47 +119,39 @@ impl Role {
         let Err(error) = done else { return };
         let known = error.downcast_ref::<Error>();
         if known.is_some_and(|error| matches!(error.kind(), ErrorKind::InvalidChannelState(..))) {
-            self.until(|_| false, Duration::from_secs(5)).await;
+            self.until(u64::MAX, Duration::from_secs(5)).await;
         }
-        if !known.is_some_and(|error| self.note_close(error)) && !self.failed() {
-            self.told.lock().unwrap().error = error.to_string();
-            self.changed.notify_waiters();
+        if let Some(error) = known {
+            self.note_close(error);
+        }
+        if !self.failed() {
+            self.told().error = error.to_string();
         }
     }
 
     /// Keep how the broker closed, if this is what it said.
-    fn note_close(&self, error: &Error) -> bool {
-        let ErrorKind::ProtocolError(told) = error.kind() else { return false };
-        let gone = self.statuses.lock().unwrap().iter().any(|one| !one.connected()); // Broker-J does with 312
+    fn note_close(&self, error: &Error) {
+        let ErrorKind::ProtocolError(said) = error.kind() else { return };
+        let mut told = self.told();
+        let gone = told.statuses.iter().any(|one| !one.connected()); // Broker-J does with 312
         let level = if gone || error.is_amqp_hard_error() { "connection" } else { "channel" };
-        let closed = json!({"level": level, "code": told.get_id(), "text": told.get_message().as_str()});
-        self.told.lock().unwrap().closed.get_or_insert(closed);
-        self.changed.notify_waiters();
-        true
+        let closed = json!({"level": level, "code": said.get_id(), "text": said.get_message().as_str()});
+        told.closed.get_or_insert(closed);
     }
 
-    /// Wait until something is so, or a failure, or so long.
-    async fn until(&self, ready: impl Fn(&Told) -> bool, limit: Duration) {
-        let waiting = async {
-            loop {
-                let changed = self.changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                if self.failed() || ready(&self.told.lock().unwrap()) {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        let _ = timeout(limit, waiting).await; // the time may run out
+    /// Wait until there are so many messages, or a failure, or so long.
+    async fn until(&self, enough: u64, limit: Duration) {
+        let end = Instant::now() + limit;
+        while self.told().count < enough && !self.failed() && Instant::now() < end {
+            sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Open a connection and a channel; what the broker says when it closes is noted.
     async fn connect(self: &Arc<Self>, parts: &mut Parts) -> Result<Channel> {
         let connection = open(&self.client.given).await?;
-        self.statuses.lock().unwrap().push(connection.status().clone());
-        let mut events = Box::pin(connection.events_listener());
-        let role = self.clone();
+        self.told().statuses.push(connection.status().clone());
+        let (role, mut events) = (self.clone(), Box::pin(connection.events_listener()));
         parts.watchers.spawn(async move {
             while let Some(event) = events.next().await {
                 if let Event::Error(error) = event {
@@ -181,27 +164,31 @@ impl Role {
         Ok(channel)
     }
 
-    pub async fn open_sender(self: &Arc<Self>, parts: &mut Parts) -> Result<()> {
-        let first = self.connect(parts).await?;
-        parts.channels.push(first);
-        for _ in 1..self.number("num_publishers") {
-            parts.channels.push(parts.connections[0].create_channel().await?);
+    pub async fn open(self: &Arc<Self>, parts: &mut Parts, sends: bool) -> Result<()> {
+        for asked in self.list("consumers").iter().filter(|_| !sends) {
+            let channel = self.connect(parts).await?;
+            parts.consumers.push((channel.clone(), self.open_consumer(channel, asked).await?));
         }
-        for channel in &parts.channels {
+        while sends && parts.channels.len() < self.number("num_publishers") as usize {
+            let channel = match parts.connections.first() {
+                Some(connection) => connection.create_channel().await?,
+                None => self.connect(parts).await?,
+            };
             if self.is("transactional") {
                 channel.tx_select().await?;
             } else if !self.is("mandatory") && !self.is("immediate") {
                 channel.confirm_select(Default::default()).await?;
             }
+            parts.channels.push(channel);
         }
         Ok(())
     }
 
     /// Publish message by message, the publishers in turn, then wait until the broker has them.
-    pub async fn start(&self, parts: &mut Parts, fields: &Value) -> Result<()> {
-        let number = |name: &str| fields[name][1].as_str().unwrap_or_default().parse::<u64>();
-        let (first, count, begun) = (number("FIRST")?, number("MESSAGE_COUNT")?, Instant::now());
-        self.told.lock().unwrap().started = now();
+    pub async fn start(&self, parts: &Parts, fields: &Value) -> Result<()> {
+        let (first, count) = (number(fields, "FIRST")?, number(fields, "MESSAGE_COUNT")?);
+        let begun = Instant::now();
+        self.told().started = now();
         for done in 0..count {
             if let Some(due) = self.seconds_of("outgoing_rate", done) {
                 sleep_until((begun + due).into()).await;
@@ -222,10 +209,10 @@ impl Role {
             for message in confirmed.into_iter().chain(channel.wait_for_confirms().await?) {
                 let headers = tag_table(&message.delivery.properties);
                 let returned = json!({"code": message.reply_code, "headers": headers});
-                self.told.lock().unwrap().returned.push(returned);
+                self.told().returned.push(returned);
             }
         }
-        self.told.lock().unwrap().ended = now();
+        self.told().ended = now();
         Ok(())
     }
 
@@ -237,7 +224,7 @@ impl Role {
         let (body, properties) = self.message(publisher, sequence)?;
         drop(channel.basic_publish(word("exchange"), word("key"), bits, &body, properties).await?);
         let sent = json!({"publisher": publisher, "sequence": sequence, "sha256": self.hash(&body)});
-        let mut told = self.told.lock().unwrap();
+        let mut told = self.told();
         told.messages.push(sent);
         told.count += 1;
         Ok(())
@@ -246,8 +233,8 @@ impl Role {
     fn message(&self, publisher: u64, sequence: u64) -> Result<(Vec<u8>, BasicProperties)> {
         let envelopes = self.list("envelopes");
         if !envelopes.is_empty() {
-            let text = envelopes[sequence as usize % envelopes.len()].as_str().unwrap_or_default();
-            let body = STANDARD.decode(text)?;
+            let text = envelopes[sequence as usize % envelopes.len()].as_str();
+            let body = STANDARD.decode(text.unwrap_or_default())?;
             let properties = project(&body)?;
             return Ok((body, properties));
         }
@@ -261,43 +248,37 @@ impl Role {
             .with_correlation_id(self.correlation.as_str().into())
             .with_delivery_mode(if self.is("persistent") { 2 } else { 1 })
             .with_content_type("application/octet-stream".into());
-        Ok((make_body(&self.p["seed"], sequence, &self.p["message_bytes"]), properties))
+        Ok((self.body(sequence), properties))
     }
 
-    pub async fn open_receiver(self: &Arc<Self>, parts: &mut Parts) -> Result<()> {
-        for asked in self.list("consumers") {
-            let from = &self.p["destinations"][asked["destination"].as_u64().unwrap_or(0) as usize];
-            let word = |name: &str| from[name].as_str().unwrap_or_default();
-            let channel = self.connect(parts).await?;
-            let (mut queue, mut own) = (word("queue").to_string(), None);
-            if queue.is_empty() {
-                let bits = QueueDeclareOptions { exclusive: true, ..Default::default() };
-                let made = channel.queue_declare("".into(), bits, Default::default()).await?;
-                queue = made.name().as_str().to_string();
-                own = Some(queue.clone());
-                let (exchange, key) = (word("exchange").into(), word("key").into());
-                let bound = queue.as_str().into();
-                channel.queue_bind(bound, exchange, key, Default::default(), Default::default()).await?;
-            }
-            if self.number("prefetch_count") > 0 {
-                channel.basic_qos(self.number("prefetch_count") as u16, Default::default()).await?;
-            }
-            if self.is("ack_tx") {
-                channel.tx_select().await?;
-            }
-            let bits = BasicConsumeOptions {
-                no_ack: self.is("no_ack"),
-                no_local: self.is("no_local"),
-                exclusive: self.is("exclusive"),
-                nowait: false,
-            };
-            let messages =
-                channel.basic_consume(queue.into(), "lab".into(), bits, Default::default()).await?;
-            let index = asked["index"].clone();
-            let one = Consumer { index, channel: channel.clone(), open: 0, last: 0, acknowledged: 0 };
-            parts.consumers.push((channel, own, tokio::spawn(self.clone().consume(one, messages))));
+    fn body(&self, sequence: u64) -> Vec<u8> {
+        make_body(self.number("seed"), sequence, self.number("message_bytes") as usize)
+    }
+
+    async fn open_consumer(self: &Arc<Self>, channel: Channel, asked: &Value) -> Result<JoinHandle<Consumer>> {
+        let from = &self.p["destinations"][asked["destination"].as_u64().unwrap_or(0) as usize];
+        let word = |name: &str| from[name].as_str().unwrap_or_default();
+        let (mut queue, own) = (word("queue").to_string(), word("queue").is_empty());
+        if own {
+            let bits = QueueDeclareOptions { exclusive: true, ..Default::default() };
+            let made = channel.queue_declare("".into(), bits, Default::default()).await?;
+            queue = made.name().to_string();
+            let [bound, exchange, key] = [&queue, word("exchange"), word("key")].map(|text| text.into());
+            channel.queue_bind(bound, exchange, key, Default::default(), Default::default()).await?;
         }
-        Ok(())
+        if self.number("prefetch_count") > 0 {
+            channel.basic_qos(self.number("prefetch_count") as u16, Default::default()).await?;
+        }
+        if self.is("ack_tx") {
+            channel.tx_select().await?;
+        }
+        let [no_ack, no_local, exclusive] = ["no_ack", "no_local", "exclusive"].map(|name| self.is(name));
+        let bits = BasicConsumeOptions { no_ack, no_local, exclusive, nowait: false };
+        let name = queue.as_str().into();
+        let messages = channel.basic_consume(name, "lab".into(), bits, Default::default()).await?;
+        let index = asked["index"].clone();
+        let one = Consumer { index, channel, queue, own, open: 0, last: 0, acknowledged: 0 };
+        Ok(tokio::spawn(self.clone().consume(one, messages)))
     }
 
     async fn consume(self: Arc<Self>, mut one: Consumer, mut messages: lapin::Consumer) -> Consumer {
@@ -317,18 +298,14 @@ impl Role {
 
     /// Look at one delivery and acknowledge it as we were told, or put it back.
     async fn take(&self, one: &mut Consumer, message: Delivery) -> Result<()> {
-        let put_back = {
-            let mut told = self.told.lock().unwrap();
-            let put_back = told.put_back < self.number("requeue_first") && !message.redelivered;
-            told.put_back += u64::from(put_back);
-            put_back
-        };
+        let limit = self.number("requeue_first");
+        let put_back = !message.redelivered && self.put_back.fetch_add(1, Ordering::Relaxed) < limit;
         one.last = message.delivery_tag;
         one.open += u64::from(!put_back && !self.is("no_ack"));
         if self.is("ack_first") {
             self.acknowledge(one).await?;
         }
-        self.note(&one.index, &message, put_back);
+        self.note(&one.index, &message, put_back)?;
         if put_back {
             let bits = BasicNackOptions { requeue: true, multiple: false };
             one.channel.basic_nack(message.delivery_tag, bits).await?;
@@ -354,37 +331,35 @@ impl Role {
     }
 
     /// List one delivery.
-    fn note(&self, index: &Value, message: &Delivery, put_back: bool) {
+    fn note(&self, index: &Value, message: &Delivery, put_back: bool) -> Result<()> {
         let body = &message.data;
         let headers = tag_table(&message.properties);
         let sequence = headers["SEQUENCE"][1].as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
         let mut listed = json!({
             "consumer": index, "redelivered": message.redelivered, "put_back": put_back,
             "arrived_ns": now().to_string(), "length": body.len(), "sha256": self.hash(body), "differs": -1,
-            "properties": properties_of(&message.properties), "headers": headers,
+            "properties": properties_of(&message.properties)?, "headers": headers,
         });
         if self.p["check"] == "hash" {
-            let wanted = make_body(&self.p["seed"], sequence, &self.p["message_bytes"]);
-            listed["differs"] = first_difference(&wanted, body).into();
+            listed["differs"] = first_difference(&self.body(sequence), body).into();
         }
         if self.is("echo") {
             listed["body"] = STANDARD.encode(body).into();
         }
-        let mut told = self.told.lock().unwrap();
+        let mut told = self.told();
         told.messages.push(listed);
         told.count += u64::from(!put_back);
-        self.changed.notify_waiters();
+        Ok(())
     }
 
     /// Wait for so many messages, or so long; then end the role if this is the last request.
     pub async fn status(&self, parts: &mut Parts, fields: &Value, last: bool) -> Result<()> {
-        let number = |name: &str| fields[name][1].as_str().unwrap_or_default().parse::<u64>();
-        let enough = number("WAIT_COUNT")?;
-        self.until(|told| told.count >= enough, Duration::from_millis(number("WAIT_MS")?)).await;
+        let limit = Duration::from_millis(number(fields, "WAIT_MS")?);
+        self.until(number(fields, "WAIT_COUNT")?, limit).await;
         if !last {
             return Ok(());
         }
-        for (channel, own, task) in parts.consumers.drain(..) {
+        for (channel, task) in parts.consumers.drain(..) {
             channel.basic_cancel("lab".into(), Default::default()).await?;
             let mut one = task.await?;
             self.acknowledge(&mut one).await?;
@@ -392,9 +367,8 @@ impl Role {
                 channel.tx_commit().await?;
             }
             channel.basic_qos(0, Default::default()).await?; // its answer says that the broker has the acks
-            if let Some(queue) = own {
-                self.told.lock().unwrap().left +=
-                    channel.queue_delete(queue.into(), Default::default()).await?;
+            if one.own {
+                self.told().left += channel.queue_delete(one.queue.into(), Default::default()).await?;
             }
         }
         Ok(())
