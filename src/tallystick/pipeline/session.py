@@ -147,7 +147,7 @@ def _archive() -> Path:
 
 
 def _keep(written: Path, archive: Path) -> None:
-    """Let Java end, which writes the archive, and keep it with the few that were used last."""
+    """Let Java end, which writes the archive, and give it its name."""
     from pyspark import SparkContext  # noqa: PLC0415
 
     java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - no other way to its end
@@ -156,13 +156,15 @@ def _keep(written: Path, archive: Path) -> None:
         java.wait()
     if written.exists():
         written.replace(archive)
-    kept = sorted(archive.parent.glob("spark-*.jsa"), key=lambda one: -one.stat().st_mtime)
-    left = [
-        one
-        for one in archive.parent.glob("spark-*.jsa.*")
-        if not Path(f"/proc/{one.suffix[1:]}").exists()
-    ]
-    for one in [*kept[_KEPT:], *left]:
+    _sweep(archive.parent)
+
+
+def _sweep(folder: Path) -> None:
+    """Keep the few archives that were used last, and none that a process left unfinished."""
+    whole = sorted(folder.glob("spark-*.jsa"), key=lambda one: -one.stat().st_mtime)
+    begun = folder.glob("spark-*.jsa.*")
+    left = [one for one in begun if not Path(f"/proc/{one.suffix[1:]}").exists()]
+    for one in [*whole[_KEPT:], *left]:
         one.unlink(missing_ok=True)
 
 
