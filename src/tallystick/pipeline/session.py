@@ -33,7 +33,6 @@ LOCAL: Final = "local[2,4]"
 """Two cores; a task that is killed is tried four times."""
 
 _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_LARGE: Final = "-XX:+UseParallelGC -XX:+UseTransparentHugePages"
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 _KEPT: Final = 3
 """Archives of so many installations are kept: each has some 180 MB."""
@@ -123,7 +122,7 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
 
 def _java_options(*, small: bool) -> list[str]:
     """Give the options that start Java quickly, from the archive of an earlier run if there is."""
-    options = [_QUIET, _SMALL if small else _LARGE]
+    options = [_QUIET, _SMALL] if small else [_QUIET]
     archive = _archive()
     if archive.exists():
         archive.touch()
