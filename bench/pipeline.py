@@ -39,7 +39,7 @@ from tallystick.pipeline.plain import make_tables
 from tallystick.pipeline.planted import plant, write_registry
 from tallystick.pipeline.run import make_plan, registry_hash, run
 from tallystick.pipeline.session import open_session
-from tallystick.pipeline.tables.deliveries import PAIRS
+from tallystick.pipeline.tables.deliveries import pair_events
 from tallystick.schemas.catalog import load_catalog, self_contained
 
 FILES = 8
@@ -207,15 +207,17 @@ TOTALS = """
 
 
 def deliveries(session: Any, place: Path, count: int, rounds: int) -> dict[str, float]:
+    queries = {}
     for name, many in (("small", count // 10), ("large", count)):
         write_events(place / name, many)
-    query = TOTALS.format(pairs=PAIRS)
-    duck = query.replace("shiftleft(1L, cast(round as int))", "(1::bigint << round::int)")
+        queries[name] = TOTALS.format(pairs=pair_events(2 * many))
+    duck = queries["large"]
+    duck = duck.replace("shiftleft(1L, cast(round as int))", "(1::bigint << round::int)")
     duck = duck.replace("0L", "0::bigint").replace("-1L", "-1").replace("62L", "62")
 
     def on_spark(name: str) -> tuple[Any, ...]:
         session.read.parquet(str(place / name)).createOrReplaceTempView("events")
-        (row,) = session.sql(query).collect()
+        (row,) = session.sql(queries[name]).collect()
         return tuple(row)
 
     def on_duckdb(name: str) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ A master other than `local` gets only what it is given. Spark's own talk goes to
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -14,9 +15,11 @@ import shutil
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick import __version__
 from tallystick.core.errors import Unavailable, UsageError
 
 if TYPE_CHECKING:
@@ -31,16 +34,22 @@ LOCAL: Final = "local[2,4]"
 
 _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
+_KEPT: Final = 3
+"""Archives of so many installations are kept: each has some 180 MB."""
 _SMALL_WORK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
 }
 """Compiling a query costs more than running it when there is little to run it on."""
-_LOOPBACK: Final = {
+_LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.files.maxPartitionBytes": "32m",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
 }
+"""On one machine: on loopback; tasks so small that no core is idle while another does the last; no
+hash of every row that moves, since no output is lost and made again while others read it."""
 _ALWAYS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -92,7 +101,7 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
 
     settings = dict(_ALWAYS)
     if master.startswith("local"):
-        settings |= _LOOPBACK
+        settings |= _LOCAL
         settings |= _SMALL_WORK if small else {}
         settings["spark.driver.memory"] = "1g" if small else "2g"
         settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(small=small))
@@ -113,18 +122,49 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
 
 def _java_options(*, small: bool) -> list[str]:
     """Give the options that start Java quickly, from the archive of an earlier run if there is."""
-    import pyspark  # noqa: PLC0415
-
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tallystick"
-    archive = base / f"spark-{pyspark.__version__}.jsa"
     options = [_QUIET, _SMALL] if small else [_QUIET]
-    for written in sorted(base.glob(f"{archive.name}.*")):
-        if not Path(f"/proc/{written.suffix[1:]}").exists():
-            written.replace(archive)
+    archive = _archive()
     if archive.exists():
+        archive.touch()
         return [*options, f"-XX:SharedArchiveFile={archive}"]
-    base.mkdir(parents=True, exist_ok=True)
-    return [*options, f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}"]
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    written = archive.with_name(f"{archive.name}.{os.getpid()}")
+    atexit.register(_keep, written, archive)
+    return [*options, f"-XX:ArchiveClassesAtExit={written}"]
+
+
+def _archive() -> Path:
+    """Name the archive by what Java will use it with: itself, and these jars in this folder."""
+    from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415
+
+    told = __version__
+    for one in (Path(shutil.which(_java()) or _java()), Path(_find_spark_home()) / "jars"):
+        there = one.resolve()
+        told += f"\0{there}\0{there.stat().st_mtime_ns if there.exists() else 0}"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tallystick"
+    return base / f"spark-{sha256(told.encode()).hexdigest()[:16]}.jsa"
+
+
+def _keep(written: Path, archive: Path) -> None:
+    """Let Java end, which writes the archive, and give it its name."""
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - no other way to its end
+    if java is not None:
+        java.stdin.close()
+        java.wait()
+    if written.exists():
+        written.replace(archive)
+    _sweep(archive.parent)
+
+
+def _sweep(folder: Path) -> None:
+    """Keep the few archives that were used last, and none that a process left unfinished."""
+    whole = sorted(folder.glob("spark-*.jsa"), key=lambda one: -one.stat().st_mtime)
+    begun = folder.glob("spark-*.jsa.*")
+    left = [one for one in begun if not Path(f"/proc/{one.suffix[1:]}").exists()]
+    for one in [*whole[_KEPT:], *left]:
+        one.unlink(missing_ok=True)
 
 
 @contextmanager

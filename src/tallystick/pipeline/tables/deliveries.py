@@ -26,7 +26,7 @@ from tallystick.pipeline.table import Frames, Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["PAIRS", "TABLE"]
+__all__ = ["TABLE", "pair_events"]
 
 _SCHEMA: Final = pa.schema(
     [
@@ -49,7 +49,11 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 
-PAIRS: Final = """
+_TOGETHER: Final = 600_000
+"""So many events are grouped at once: even if each is of another message, they fit the share that
+a task has of a heap of 1 GB. More would be sorted on disk; fewer pay for more and smaller files."""
+
+_PAIRS: Final = """
     select key_high, key_low,
         count_if(round < 0) as sent, count_if(round >= 0) as received,
         min(if(round < 0, flow, null)) as sent_flow,
@@ -65,15 +69,21 @@ PAIRS: Final = """
         min(if(round < 0, null, content)) as received_low,
         max(if(round < 0, null, content)) as received_high,
         bit_count(bit_or(if(round < 0, 0L, shiftleft(1L, cast(round as int))))) as rounds
-    from (select /*+ REPARTITION(key_high) */ key_high, key_low, content, moment, clock_error,
-                 place, flow, if(sends, -1L, least(attempts, 62L)) as round from events)
+    from (select /*+ REPARTITION({parts}, key_high) */ key_high, key_low, content, moment,
+                 clock_error, place, flow, if(sends, -1L, least(attempts, 62L)) as round
+          from events)
     group by key_high, key_low
 """
-"""Everything about one message in numbers: one aggregation that never falls back to sorting.
 
-Rows move before they are grouped: of each key there are few, so grouping them first gains nothing,
-and what it would move instead is twice as wide. `round` is the count of attempts; below 0 is sent.
-"""
+
+def pair_events(events: int) -> str:
+    """Give the SQL for everything about one message in numbers, of about so many events.
+
+    It is one aggregation that never falls back to sorting. Rows move before they are grouped: of
+    each key there are few, so grouping them first gains nothing, and what it would move instead is
+    twice as wide. `round` is the count of attempts; below 0 is sent.
+    """
+    return _PAIRS.format(parts=events // _TOGETHER + 2)
 
 
 def _build(frames: Frames) -> DataFrame:
@@ -93,7 +103,7 @@ def _build(frames: Frames) -> DataFrame:
         from ways group by broker, queue
         """
     ).createOrReplaceTempView("watched")
-    session.sql(PAIRS).createOrReplaceTempView("pairs")
+    session.sql(pair_events(frames.figures["messages"])).createOrReplaceTempView("pairs")
     return session.sql(
         """
         with ordered as (
