@@ -104,6 +104,59 @@ def test_a_fault_in_a_handlers_thread_ends_the_run(monkeypatch: pytest.MonkeyPat
         worker.run(limit=2000)
 
 
+def test_a_fault_in_a_handlers_thread_is_told_by_a_run_that_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken(MemoryTransport):
+        def ack(self, deliveries: Sequence[Delivery]) -> None:
+            if current_thread().name == "default-0":
+                stopping.set()
+                raise RuntimeError("a fault of ours")
+            super().ack(deliveries)
+
+    space, stopping = Space(), Event()
+    monkeypatch.setattr(App, "_open", lambda _: MemoryTransport(space))
+    app = App("memory://", prefetch=10)
+    app.handler(URN)(lambda _: None)
+    app.publish_all((URN, {"n": n}) for n in range(2000))
+    worker = Worker(Broken(space), "default", app._worker("default")[0]._execution, stopping)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        worker.run(limit=2000)
+
+
+@pytest.mark.parametrize("prefetch", [0, 10])
+def test_a_run_is_idle_from_when_the_last_message_came_or_ended(
+    monkeypatch: pytest.MonkeyPatch, prefetch: int
+) -> None:
+    """However long the queue has flowed before."""
+    idle, space = 1.0, Space()
+    monkeypatch.setattr(App, "_open", lambda _: MemoryTransport(space))
+    app = App("memory://", prefetch=prefetch)
+    app.handler(URN)(lambda _: None)
+    app.publish(URN, {})
+    execution = app._worker("default")[0]._execution
+    (one,) = MemoryTransport(space).receive("default", 1, 0)
+    begun, ended = monotonic(), list[float]()
+
+    class Flow(MemoryTransport):
+        def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+            if monotonic() < begun + 1.5 * idle:
+                ended[:] = [monotonic()]
+                return [replace_handle(one) for _ in range(limit)]
+            return super().receive(queue, limit, timeout)
+
+        def ack(self, deliveries: Sequence[Delivery]) -> None:
+            pass
+
+    Worker(Flow(Space()), "default", execution, Event()).run(idle=idle)
+    assert monotonic() - ended[0] >= idle
+
+
+def replace_handle(delivery: Delivery) -> Delivery:
+    """Give another delivery of the same frame."""
+    return Delivery(delivery.frame, delivery.queue)
+
+
 def test_a_message_that_is_held_back_keeps_no_other_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -74,8 +74,11 @@ class Worker:
         self._token: Final = Lock()
         """Who has it has the transport, and all that is noted about deliveries."""
         self._fault: BaseException | None = None
+        self._is_over = False
+        self._relieved: Final = transport.capabilities.buffered
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
+        self._active_at = 0.0
         self._attend_at = 0.0
         self._running: dict[int, Delivery] = {}
         self._held: Final = Waiting()
@@ -115,32 +118,41 @@ class Worker:
             self._limit = inf if limit is None else limit
             self._consume(idle)
         finally:
+            with self._token:
+                self._is_over = True
             self._todo.clear()  # after a fault of ours nobody settles what is not begun
             for _ in threads:
                 self._ring.put(False)
 
     def _consume(self, idle: float | None) -> None:
-        last = monotonic() + self._transport.capabilities.warm_up
+        self._active_at = monotonic() + self._transport.capabilities.warm_up
         while not self._stopping.is_set():
             with self._token:
-                if self._fault is not None:
-                    raise self._fault
+                self._check()
                 self._renew()
                 room = self._exchange() if self._is_time() else self._room()
                 if not room and self._taken >= self._limit and not self._busy():
                     return
-                if room and (self._take(room, self._wait(last, idle)) or self._busy()):
-                    last = max(last, monotonic()) if not self._taken else monotonic()
-                elif room and idle is not None and monotonic() - last >= idle:
+                took = self._take(room, self._wait(idle)) if room else 0
+                if self._busy():
+                    self._active_at = max(self._active_at, monotonic())
+                elif room and idle is not None and monotonic() - self._active_at >= idle:
                     if self._away is not None:  # that nothing came says nothing about the queue
                         raise self._away
                     return
                 if not room:
                     self._attend()
-                nap = 0.0 if room else min(_BUSY, self._held.next - monotonic())
+                leaves = not room or (took and self._relieved)
+                nap = min(_BUSY, self._held.next - monotonic()) if leaves else 0.0
             self._sleep(nap)
         with self._token:
             self._stop()
+            self._check()
+
+    def _check(self) -> None:
+        """End by what went wrong in a handler's thread."""
+        if self._fault is not None:
+            raise self._fault
 
     def _exchange(self) -> int:
         """Settle what handlers have finished; give how many more to take."""
@@ -152,7 +164,10 @@ class Worker:
         if self._stopping.is_set() or not self._token.acquire(blocking=False):
             return False
         try:
-            self._take(self._exchange(), 0)
+            if self._is_over or self._fault is not None:
+                return False
+            room = self._exchange()
+            self._take(room, 0 if self._running else _BUSY)
         except BaseException as fault:  # noqa: BLE001 (the run ends by it, in its own thread)
             self._fault = fault
             return False
@@ -176,6 +191,7 @@ class Worker:
         """Receive, count, and give to handlers; say how many came."""
         deliveries = self._receive(room, timeout) if room else []
         now = monotonic()
+        self._active_at = now if deliveries else self._active_at
         for delivery in deliveries:
             if delivery.lease is not None:
                 self._leases.begin(delivery, now)
@@ -189,10 +205,11 @@ class Worker:
         for _ in range(min(len(deliveries), self._settings.concurrency - self._ring.qsize())):
             self._ring.put(True)  # never more than there are threads: each takes all it finds
 
-    def _wait(self, last: float, idle: float | None) -> float:
+    def _wait(self, idle: float | None) -> float:
         if self._busy():
             return _BUSY
-        return _IDLE if idle is None else min(_IDLE, max(last + idle - monotonic(), _SHORTEST))
+        left = inf if idle is None else self._active_at + idle - monotonic()
+        return min(_IDLE, max(left, _SHORTEST))
 
     def _busy(self) -> bool:
         return bool(self._running or self._held)
@@ -220,7 +237,6 @@ class Worker:
 
     def _work(self) -> None:
         todo, done, wake, few = self._todo, self._done, self._wake, self._few
-        relieves = self._transport.capabilities.buffered
         while self._ring.get():
             while todo:
                 try:
@@ -229,7 +245,7 @@ class Worker:
                     break
                 done.append(self._plan(delivery))
                 due = not todo or len(done) >= few or monotonic() >= self._wake_at
-                if due and not wake.is_set() and not (relieves and self._relieve()):
+                if due and not wake.is_set() and not (self._relieved and self._relieve()):
                     wake.set()
 
     def _plan(self, delivery: Delivery) -> Plan:
@@ -252,6 +268,7 @@ class Worker:
         now = monotonic()
         self._wake_at = now + _LINGER
         plans = [self._done.popleft() for _ in range(len(self._done))]
+        self._active_at = now if plans else self._active_at
         mine = [plan for plan in plans if self._running.pop(id(plan.delivery), None) is not None]
         if self._lanes:
             here = {id(plan.delivery) for plan in mine if plan.here}

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["PulsarTransport", "connect"]
 
 _OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout", *TLS_OPTIONS)
-_NO_WAIT: Final = 0
+_LULL_MS: Final = 1
+_GATHER: Final = 0.005
+"""Many together cost less: what has come is handed out after a lull, or after so many seconds."""
 _PAUSE: Final = 0.2
 _TRIES: Final = 3
 _FINAL: Final = (
@@ -105,7 +107,7 @@ class PulsarTransport:
                 raise OSError(str(wrong[0]) if wrong else "not every message was confirmed")
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Wait for the first, then take what is already here."""
+        """Wait for the first, then take what comes with it."""
         with self._talking():
             consumer = self._consumers.get(queue)
             if consumer is None:
@@ -116,14 +118,15 @@ class PulsarTransport:
 
     @staticmethod
     def _pull(consumer: Any, limit: int, wait: int) -> list[Any]:
-        """Wait for the first message, then take what the client has."""
+        """Wait for the first message, then take more until there is a lull."""
         import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
 
         messages: list[Any] = []
         try:
             messages.append(consumer.receive(wait))
-            while len(messages) < limit:
-                messages.append(consumer.receive(_NO_WAIT))
+            end = monotonic() + _GATHER
+            while len(messages) < limit and monotonic() < end:
+                messages.append(consumer.receive(_LULL_MS))
         except pulsar.PulsarException as error:
             if not messages and not isinstance(error, pulsar.Timeout):
                 raise  # else what was taken is ours to handle, and the next call says what is wrong
