@@ -3,7 +3,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,24 +33,30 @@ func firstDifference(one, other []byte) int {
 	return -1
 }
 
-// project carries an envelope as the RabbitMQ binding says: the body is not touched, what is absent or
-// null stays absent.
+// project carries an envelope as the RabbitMQ binding says: the body is not touched, what is absent,
+// null or empty stays absent.
 func project(raw []byte) amqp.Publishing {
 	read := object{}
 	check(json.Unmarshal(raw, &read))
 	meta, _ := read["meta"].(object)
-	text := func(value any) string { return fmt.Sprint(cmp.Or(value, any(""))) }
-	headers := amqp.Table{
-		"x-schema-version": meta["schema_version"], "x-attempts": read["attempts"], "x-source-lang": meta["lang"],
+	text := func(values ...any) string {
+		for _, value := range values {
+			if found, _ := value.(string); found != "" {
+				return found
+			}
+		}
+		return ""
 	}
-	for name, value := range headers {
+	headers := amqp.Table{"x-source-lang": text(meta["lang"])}
+	counts := object{"x-schema-version": meta["schema_version"], "x-attempts": read["attempts"]}
+	for name, value := range counts {
 		if number, is := value.(float64); is {
-			headers[name] = int32(number)
+			headers[name] = int32(must(strconv.ParseInt(strconv.FormatFloat(number, 'f', -1, 64), 10, 32)))
 		}
 	}
-	maps.DeleteFunc(headers, func(_ string, value any) bool { return value == nil })
+	maps.DeleteFunc(headers, func(_ string, value any) bool { return value == "" })
 	return amqp.Publishing{
-		Headers: headers, Body: raw, Type: text(cmp.Or(read["job"], read["urn"])), MessageId: text(meta["id"]),
+		Headers: headers, Body: raw, Type: text(read["job"], read["urn"]), MessageId: text(meta["id"]),
 		CorrelationId: text(read["trace_id"]), AppId: "babelqueue", ContentType: "application/json",
 		ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
 	}

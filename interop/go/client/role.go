@@ -83,9 +83,12 @@ func (r *role) attempt(work func()) {
 	work()
 }
 
-// heed ends the role when the broker closes a channel, by itself or with its connection.
+// heed ends the role when the broker closes a channel, by itself or with its connection, and when the
+// connection is lost; our own close says nothing.
 func (r *role) heed(closes <-chan *amqp.Error, connection *amqp.Connection) {
-	if fault := <-closes; fault != nil && fault.Server {
+	if fault := <-closes; fault != nil && !fault.Server {
+		r.end(fault)
+	} else if fault != nil {
 		level := map[bool]string{false: "channel", true: "connection"}[connection.IsClosed()]
 		r.end(closed{"level": level, "code": fault.Code, "text": fault.Reason})
 	}

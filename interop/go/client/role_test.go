@@ -44,3 +44,21 @@ func TestOurOwnCloseIsNoFailureAndTheFirstFailureStays(t *testing.T) {
 		t.Fatalf("it reports %v", told)
 	}
 }
+
+func TestALostConnectionIsAFailureEvenIfNobodyUsesIt(t *testing.T) {
+	r := newRole(&client{})
+	closes := make(chan *amqp.Error, 1)
+	closes <- &amqp.Error{Code: amqp.FrameError, Reason: "EOF"}
+	r.heed(closes, nil)
+	if said := r.report(); said["closed"] != nil || said["error"] == "" {
+		t.Fatalf("it reports %v", said)
+	}
+}
+
+func TestAnEnvelopeIsNamedByItsFirstTextThatIsNotEmpty(t *testing.T) {
+	made := project([]byte(`{"job":"","urn":"u","attempts":2,"meta":{"lang":""}}`))
+	_, lang := made.Headers["x-source-lang"]
+	if made.Type != "u" || made.Headers["x-attempts"] != int32(2) || lang {
+		t.Fatalf("it gives %v", made)
+	}
+}
