@@ -159,13 +159,14 @@ func (c *client) play(asked <-chan amqp.Delivery) {
 		case "STATUS_REQUEST":
 			r.attempt(func() { r.status(request.Headers, final) })
 		}
+		told := r.report() // before our own close, which may end in an error
 		for _, connection := range r.connections {
 			if final {
 				_ = connection.Close() // the broker may have closed it already
 			}
 		}
 		fields := amqp.Table{"MESSAGE_COUNT": r.count.Load(), "CORRELATION_ID": r.correlation}
-		c.reply(request, "REPORT", fields, r.report())
+		c.reply(request, "REPORT", fields, told)
 	}
 }
 
