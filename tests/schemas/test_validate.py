@@ -87,6 +87,62 @@ def test_a_malformed_schema_is_rejected_with_its_pointer() -> None:
     assert caught.value.pointer == "/properties/a/type"
 
 
+MODERN = "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize("pattern", ["a**", "a+*", "(?-u)a", r"(?-u:\w)", "(?i)a", "(?!x)a**"])
+@pytest.mark.parametrize(
+    "dialect",
+    [MODERN, MODERN.replace("2020-12", "2019-09"), "http://json-schema.org/draft-07/schema"],
+)
+def test_a_pattern_that_ecma_262_refuses_is_malformed_in_every_dialect(
+    pattern: str, dialect: str
+) -> None:
+    with pytest.raises(Rejected) as caught:
+        compile_schema({"$schema": dialect, "properties": {"a": {"not": {"pattern": pattern}}}})
+    assert caught.value.message == (
+        f'the schema is malformed: {json.dumps(pattern)} is not a "regex"'
+    )
+    assert caught.value.pointer == "/properties/a/not/pattern"
+
+
+def test_a_pattern_under_defs_is_read_in_draft_07() -> None:
+    with pytest.raises(Rejected) as caught:
+        compile_schema({"$ref": "#/$defs/a", "$defs": {"a": {"pattern": "a**"}}})
+    assert caught.value.pointer == "/$defs/a/pattern"
+
+
+def test_a_name_of_pattern_properties_is_a_pattern_too() -> None:
+    with pytest.raises(Rejected) as caught:
+        compile_schema({"$schema": MODERN, "items": {"patternProperties": {"^/a**": True}}})
+    assert caught.value.pointer == "/items/patternProperties/^~1a**"
+
+
+@pytest.mark.parametrize("keyword", ["const", "default", "x-note"])
+def test_what_only_looks_like_a_pattern_is_none(keyword: str) -> None:
+    value = {"pattern": "a**", "patternProperties": {"a**": {}}}
+    compile_schema({"$schema": MODERN, keyword: value, "enum": [value], "examples": [value]})
+    compile_schema({"$schema": MODERN, "properties": {"pattern": {"type": "string"}}})
+
+
+@pytest.mark.parametrize("look", ["", "(?!x)"])
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [(r"\p{L}{1,255}$", "é" * 255, "é" * 256), ("[^<>]{0,20000}$", "é" * 20_000, "é" * 20_001)],
+)
+def test_a_long_count_of_a_wide_class_is_a_pattern(
+    look: str, pattern: str, good: str, bad: str
+) -> None:
+    checker = compile_schema({"pattern": f"^{look}{pattern}"})
+    assert checker.is_valid(good)
+    assert not checker.is_valid(bad)
+
+
+def test_a_pattern_too_large_to_be_compiled_is_refused() -> None:
+    with pytest.raises(Rejected):
+        compile_schema({"pattern": r"(\p{L}{1000}){1000}"})
+
+
 def test_a_runaway_pattern_refuses_the_message_and_returns() -> None:
     checker = compile_schema({"pattern": "^(a|a)*(?=b)b$"})
     assert not checker.is_valid("a" * 5000)

@@ -3,10 +3,13 @@
 A message is an envelope (the URN in `job`, else in `urn`; the payload in `data`) or, when the
 caller names the URN, the bare payload; an envelope given for it is judged by its `data`. The whole
 of JSON Schema holds, in the schema's own dialect. `format` asserts where the dialect says so
-(draft-07) and annotates elsewhere, unless told otherwise. References never reach the network, and
-patterns cannot run away: the matcher gives up after a bounded number of steps and the message is
-then refused, not passed. A schema whose references multiply (`tallystick.schemas.intricacy`) is
-applied under the one limit of time (`tallystick.schemas.guard`).
+(draft-07) and annotates elsewhere, unless told otherwise. References never reach the network.
+
+Patterns cannot run away. They are matched without backtracking, in a time that the text's length
+and the compiled pattern's size bound. A schema that needs look-around or a back reference is left
+to a second engine, which gives up after a bounded number of steps; the message is then refused,
+not passed (`docs/decisions/two-regex-engines.md`). A schema whose references multiply
+(`tallystick.schemas.intricacy`) is applied under the limit of time (`tallystick.schemas.guard`).
 
 A message that cannot be read, or that names no known URN, is a finding too (law 2).
 """
@@ -23,6 +26,7 @@ from tallystick.schemas.catalog import Catalog, bundled, locate
 from tallystick.schemas.fast import compile_fast
 from tallystick.schemas.guard import work_within
 from tallystick.schemas.intricacy import MANY, Intricacy, measure
+from tallystick.schemas.patterns import find_malformed
 from tallystick.schemas.refs import dialect_of
 from tallystick.schemas.subset import find_violation
 from tallystick.schemas.values import parse_json, pointer_of
@@ -59,6 +63,8 @@ ASSERTED: Final[dict[Formats, bool | None]] = {"dialect": None, "assert": True, 
 """Whether `format` can fail a message; None: as the dialect says."""
 Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
 _BACKTRACK_LIMIT: Final = 100_000
+_PATTERN_BYTES: Final = 32 << 20
+"""A compiled pattern may take so much; to refuse a larger one takes less than a second."""
 _ABSENT: Final = object()
 _SHALLOW: Final = 8
 """A document of so many levels is judged in good time by a schema that grows with depth."""
@@ -153,21 +159,21 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         "2019-09": rs.Draft201909Validator,
         "2020-12": rs.Draft202012Validator,
     }
+    dialect = dialect_of(schema)
+    malformed = find_malformed(schema)
+    if malformed is not None:
+        raise _malformed(*malformed)
+    compile_with = partial(kinds[dialect], schema, offline=True, validate_formats=ASSERTED[formats])
     try:
-        compile_with = partial(
-            kinds[dialect_of(schema)], schema, offline=True, validate_formats=ASSERTED[formats]
-        )
         try:
-            compiled = compile_with(pattern_options=rs.RegexOptions())
+            compiled = compile_with(pattern_options=rs.RegexOptions(size_limit=_PATTERN_BYTES))
         except (rs.ValidationError, ValueError):  # it knows no look-ahead; the other finds too much
-            look_ahead = rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)
+            look_ahead = rs.FancyRegexOptions(
+                backtrack_limit=_BACKTRACK_LIMIT, size_limit=_PATTERN_BYTES
+            )
             compiled = compile_with(pattern_options=look_ahead)
     except rs.ValidationError as error:
-        raise Rejected(
-            f"the schema is malformed: {error.message}",
-            code="schema.malformed",
-            pointer=pointer_of(error.instance_path),
-        ) from error
+        raise _malformed(pointer_of(error.instance_path), error.message) from error
     except rs.ReferencingError as error:
         raise Rejected(f"the schema refers to nowhere: {error}", code="schema.ref") from error
     except ValueError as error:
@@ -177,6 +183,10 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     shape = measure(schema)
     checker = _Compiled(compiled.is_valid, compiled.iter_errors)
     return checker if shape.is_plain else _Guarded(checker, shape)
+
+
+def _malformed(pointer: str, words: str) -> Rejected:
+    return Rejected(f"the schema is malformed: {words}", code="schema.malformed", pointer=pointer)
 
 
 def compile_entry(
