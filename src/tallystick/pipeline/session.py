@@ -1,8 +1,9 @@
 """The Spark session: local and on loopback by default, quick to start, silent.
 
-Java classes are kept in an archive after the first run (AppCDS), which halves the start. Small
-work uses the quick compiler and collector alone: they start sooner and are slower in the long run.
-A master other than `local` gets only what it is given. Spark's own talk goes to a log file.
+Java classes are kept in an archive after the first run (AppCDS), which halves the start; where none
+can be kept, Spark starts without. Small work uses the quick compiler and collector alone: they
+start sooner and are slower in the long run. A master other than `local` gets only what it is given.
+Spark's own talk goes to a log file.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
@@ -36,6 +38,8 @@ _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 _KEPT: Final = 3
 """Archives of so many installations are kept: each has some 180 MB."""
+_END: Final = 60.0
+"""Seconds that Java has to end in; it writes the archive meanwhile."""
 _SMALL_WORK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -124,11 +128,16 @@ def _java_options(*, small: bool) -> list[str]:
     """Give the options that start Java quickly, from the archive of an earlier run if there is."""
     options = [_QUIET, _SMALL] if small else [_QUIET]
     archive = _archive()
-    if archive.exists():
-        archive.touch()
+    if _has_bytes(archive):
+        with suppress(OSError):  # another's archive may be used, but not marked as used
+            os.utime(archive)
         return [*options, f"-XX:SharedArchiveFile={archive}"]
-    archive.parent.mkdir(parents=True, exist_ok=True)
     written = archive.with_name(f"{archive.name}.{os.getpid()}")
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        written.touch()
+    except OSError:  # a cache that takes no file: each start is the slow one
+        return options
     atexit.register(_keep, written, archive)
     return [*options, f"-XX:ArchiveClassesAtExit={written}"]
 
@@ -145,17 +154,36 @@ def _archive() -> Path:
     return base / f"spark-{sha256(told.encode()).hexdigest()[:16]}.jsa"
 
 
+def _has_bytes(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except OSError:
+        return False
+
+
 def _keep(written: Path, archive: Path) -> None:
-    """Let Java end, which writes the archive, and give it its name."""
+    """Let Java end, which writes the archive, and give it its name if it is whole."""
+    whole = _end_java() and _has_bytes(written)
+    with suppress(OSError):  # the folder may be gone by now, and the next start makes another
+        if whole:
+            written.replace(archive)
+        written.unlink(missing_ok=True)
+        _sweep(archive.parent)
+
+
+def _end_java() -> bool:
+    """Close the pipe that Spark's Java lives by; tell whether it ended well, and in time."""
     from pyspark import SparkContext  # noqa: PLC0415
 
     java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - no other way to its end
-    if java is not None:
-        java.stdin.close()
-        java.wait()
-    if written.exists():
-        written.replace(archive)
-    _sweep(archive.parent)
+    if java is None:
+        return False
+    java.stdin.close()
+    try:
+        return bool(java.wait(_END) == 0)
+    except subprocess.TimeoutExpired:
+        java.kill()
+        return False
 
 
 def _sweep(folder: Path) -> None:
