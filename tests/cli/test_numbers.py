@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import select
+import socket
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
 import pytest
 
 from tallystick.cli import NOUNS, main
-from tallystick.cli.numbers import above_zero, from_zero, per_second, port, seconds, wait, whole
+from tallystick.cli.numbers import (
+    above_zero,
+    from_zero,
+    per_second,
+    port,
+    seconds,
+    stamp,
+    wait,
+    whole,
+)
 
 HUGE = "9" * 5000
 NEVER = ["", "x", "nan", "inf", "1e400", "1_0", "\u0663", "\uff11", " 1", "1 ", "0x1", HUGE]
@@ -18,9 +29,14 @@ READERS: dict[Callable[[str], float], tuple[str, list[str], dict[str, float]]] =
     from_zero: ("'-1' is no whole number from 0 on", ["-1", "1.5"], {"0": 0, "12": 12}),
     whole: ("'1.5' is no whole number", ["1.5", "--1"], {"-12": -12, "0": 0}),
     port: ("'65536' is no port: 0 to 65535", ["-1", "65536"], {"0": 0, "65535": 65535}),
-    seconds: ("'0' is no time above 0", ["0", "-1", "1e10"], {"0.5": 0.5, ".5": 0.5, "1e3": 1e3}),
-    wait: ("'-1' is no time from 0", ["-1", "1e10"], {"0": 0.0, "-0.0": 0.0, "2.": 2.0}),
-    per_second: ("'0' is no rate above 0", ["0", "-2"], {"0.1": 0.1, "100": 100.0}),
+    seconds: (
+        "'0' is no time above 0",
+        ["0", "-1", "2000001"],
+        {"0.5": 0.5, ".5": 0.5, "1e3": 1e3},
+    ),
+    wait: ("'-1' is no time from 0", ["-1", "2000001"], {"0": 0.0, "-0.0": 0.0, "2.": 2.0}),
+    stamp: ("'-1' is no number of seconds from 0", ["-1", "1e12"], {"0": 0.0, "1.7e9": 1.7e9}),
+    per_second: ("'0' is no rate above 0", ["0", "-2", "1e10"], {"0.1": 0.1, "1e9": 1e9}),
 }
 
 
@@ -33,6 +49,18 @@ def test_a_number_is_read_or_refused_with_its_kind(read: Callable[[str], float])
         assert said.split("' ", 1)[1] in str(refused.value)
         assert len(str(refused.value)) < 120, "a long text is shown by its beginning"
     assert {text: read(text) for text in right} == right
+
+
+@pytest.mark.parametrize("read", [seconds, wait])
+def test_the_longest_time_fits_the_waits_of_the_system(read: Callable[[str], float]) -> None:
+    ready, other = socket.socketpair()
+    with ready, other, select.epoll() as waiting:
+        other.send(b"x")
+        waiting.register(ready, select.EPOLLIN)
+        assert waiting.poll(read("2000000")), "a longer one is an OverflowError"
+        asked = select.poll()
+        asked.register(ready, select.POLLIN)
+        assert asked.poll(read("2000000") * 1000)
 
 
 def verbs(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -67,6 +95,9 @@ def test_no_command_takes_a_number_that_argparse_alone_reads(noun: str) -> None:
         ("redrive memory:// q --limit=-1", "'-1' is no whole number from 0 on"),
         ("run a:b --every 0", "'0' is no time above 0"),
         ("suite run --deadline x", "'x' is no time above 0"),
+        ("suite run --deadline 1000000000", "is no time above 0, up to 2000000 seconds"),
+        ("envelope project x --broker artemis --delay 1_0", "'1_0' is no number of seconds"),
+        ("envelope project x --broker artemis --now \u0663", "is no number of seconds from 0"),
         ("schema validate x --jobs x", "'x' is no whole number above 0"),
         (f"schema serve --addr {HUGE}", "is no port: 0 to 65535"),
         ("schema gdpr --today soon", "'soon' is no day, like 2026-01-31"),

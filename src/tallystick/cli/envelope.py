@@ -8,11 +8,10 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.files import read_message
-from tallystick.cli.numbers import above_zero
+from tallystick.cli.numbers import above_zero, stamp
 from tallystick.core.envelope import (
     Envelope,
     accepts,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from tallystick.core.binding import Binding
 
 __all__ = ["register"]
-
-_LATEST = 10**11
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +50,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         verb.add_argument("--broker", required=True, help="redis, rabbitmq, sqs, kafka, ...")
     projected.add_argument("--queue", default="", help="queue or topic; default: meta.queue")
     projected.add_argument("--layout", default="", help="another layout of the broker: laravel")
-    projected.add_argument("--delay", type=_seconds, metavar="SECONDS", help="deliver later")
-    projected.add_argument("--now", type=_seconds, metavar="EPOCH", help="the clock, for --delay")
+    projected.add_argument("--delay", type=stamp, metavar="SECONDS", help="deliver later")
+    projected.add_argument("--now", type=stamp, metavar="EPOCH", help="the clock, for --delay")
     projected.add_argument(
         "--tiers", type=_tiers, metavar="MS,MS", dest="tiers_ms", help="Kafka's retry tiers"
     )
@@ -69,17 +66,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         help='native fields: {"section": {"key": value}}',
     )
-
-
-def _seconds(text: str) -> float:
-    """Read seconds: a delay, or a clock of this side of the year 5000."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = nan
-    if not abs(number) < _LATEST:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds below {_LATEST}")
-    return number
 
 
 def _tiers(text: str) -> list[int]:

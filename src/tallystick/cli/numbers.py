@@ -1,7 +1,8 @@
 """Numbers on a command line: argparse says what is wrong with one before anything is started.
 
-Digits are ASCII. A whole number fits 64 bits; a time ends within 31 years, which every wait of the
-system can hold. Each kind of number has one reader and one text.
+Digits are ASCII. A whole number fits 64 bits. A time to wait ends within 2,000,000 seconds, some
+23 days: the narrowest waits of the system (`poll`, `epoll`) hold 2^31 milliseconds. Each kind of
+number has one reader and one text.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import argparse
 import re
 from typing import Final
 
-__all__ = ["above_zero", "from_zero", "per_second", "port", "seconds", "seed", "wait", "whole"]
+__all__ = [
+    "above_zero", "from_zero", "per_second", "port", "seconds", "seed", "stamp", "wait", "whole",
+]  # fmt: skip
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _MOST: Final = 10**18
-_LONGEST: Final = 10**9
+_LONGEST: Final = 2_000_000
+_FASTEST: Final = 10**9
+_LATEST: Final = 10**11
 _PORTS: Final = 65536
 _SHOWN: Final = 40
 
@@ -49,17 +54,22 @@ def seed(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Read a time above 0."""
-    return _read_decimal(text, f"time above 0, up to {_LONGEST} seconds")
+    return _read_decimal(text, _LONGEST, f"time above 0, up to {_LONGEST} seconds")
 
 
 def wait(text: str) -> float:
     """Read a time that may be 0."""
-    return _read_decimal(text, f"time from 0 to {_LONGEST} seconds", zero=True)
+    return _read_decimal(text, _LONGEST, f"time from 0 to {_LONGEST} seconds", zero=True)
+
+
+def stamp(text: str) -> float:
+    """Read seconds that stand in a message, and nobody here waits for: a clock to the year 5000."""
+    return _read_decimal(text, _LATEST, f"number of seconds from 0 to {_LATEST}", zero=True)
 
 
 def per_second(text: str) -> float:
     """Read a rate above 0."""
-    return _read_decimal(text, f"rate above 0, up to {_LONGEST} a second")
+    return _read_decimal(text, _FASTEST, f"rate above 0, up to {_FASTEST} a second")
 
 
 def _read_whole(text: str, allowed: range, meaning: str) -> int:
@@ -68,9 +78,9 @@ def _read_whole(text: str, allowed: range, meaning: str) -> int:
     return int(text)
 
 
-def _read_decimal(text: str, meaning: str, *, zero: bool = False) -> float:
+def _read_decimal(text: str, most: int, meaning: str, *, zero: bool = False) -> float:
     number = float(text) if _DECIMAL.fullmatch(text) else -1.0
-    if not (0 < number <= _LONGEST or (zero and number == 0)):
+    if not (0 < number <= most or (zero and number == 0)):
         raise _wrong(text, meaning)
     return number
 
