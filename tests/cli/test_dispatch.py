@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import subprocess
@@ -14,17 +15,21 @@ import pytest
 
 from tallystick.cli import NOUNS, main
 
+from .calls import tally
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "messages" / "order-created.json"
 PROGRAM = "import sys; from tallystick.cli import main; sys.exit(main())"
 TALLY = shlex.join([sys.executable, "-c", PROGRAM])
+OURS = {"TALLY_TRACEBACK", "PYTHONUNBUFFERED"}
+"""What a developer may have set and a user has not."""
+USERS = {key: value for key, value in os.environ.items() if key not in OURS}
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `tally` the way a shell does; what is in `environment` is set in addition."""
-    clean = {key: value for key, value in os.environ.items() if key != "TALLY_TRACEBACK"}
     return subprocess.run(
         ["bash", "-c", line.replace("tally", TALLY, 1)],
-        capture_output=True, encoding="utf-8", timeout=120, check=False, env=clean | environment,
+        capture_output=True, encoding="utf-8", timeout=120, check=False, env=USERS | environment,
     )  # fmt: skip
 
 
@@ -43,6 +48,8 @@ def test_every_noun_answers_help(noun: str, capsys: pytest.CaptureFixture[str]) 
         (f"tally envelope show '{EXAMPLE}' >/dev/full", "No space left on device"),
         (f"tally envelope show '{EXAMPLE}' >/dev/full", "hint: the disk is full"),
         ("tally suite run standard/bytes/numbers/zero --journal /dev/full", "the disk is full"),
+        ("tally faults run --json nobroker >/dev/full", "no fault runs on 'nobroker'"),
+        ("tally schema check --json --registry none.json >/dev/full", "tally: none.json"),
         ("tally journal show /bin/ls", "not UTF-8"),
         ("tally suite run --known /bin/ls", "not UTF-8"),
     ],
@@ -52,6 +59,7 @@ def test_a_broken_stream_or_file_is_one_line_and_exit_2(line: str, said: str) ->
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
 
 
 def test_output_is_utf8_whatever_the_locale_says(tmp_path: Path) -> None:
@@ -76,15 +84,49 @@ def test_an_endless_file_is_rejected_and_not_read_to_its_end() -> None:
     assert "more than" in done.stderr
 
 
-def test_a_reader_that_goes_away_is_exit_141_and_never_success() -> None:
+@pytest.mark.parametrize(
+    ("words", "said", "environment"),
+    [
+        (["envelope", "show", str(EXAMPLE)], "", {}),
+        (["faults", "run", "--json", "nobroker"], "no fault runs", {}),
+        (["faults", "run", "--json", "nobroker"], "no fault runs", {"PYTHONUNBUFFERED": "1"}),
+        (["schema", "check", "--json", "--registry", "none.json"], "none.json", {}),
+    ],
+)
+def test_a_reader_that_goes_away_is_exit_141_and_never_success(
+    words: list[str], said: str, environment: dict[str, str]
+) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-c", PROGRAM, "envelope", "show", str(EXAMPLE)]
+    command = [sys.executable, "-c", PROGRAM, *words]
     try:
-        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            command, stdout=writer, stderr=subprocess.PIPE, encoding="utf-8", check=False,
+            env=USERS | environment,
+        )  # fmt: skip
     finally:
         os.close(writer)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert done.returncode == 141
+    assert said in done.stderr
+    assert done.stderr.count("\n") == (2 if said else 0), "the line and its hint"
+
+
+def test_an_error_is_one_line_for_a_reader_of_lines_and_has_the_keys_of_a_gate(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = tally(capsys, "faults", "run", "--json", "nobroker")
+    assert (code, out.count("\n")) == (2, 1)
+    _, gate, _ = tally(capsys, "schema", "check", "--json", "--registry", "none.json")
+    assert list(json.loads(out)["error"]) == list(json.loads(gate)["error"])
+
+
+@pytest.mark.parametrize("words", ["run --json --limit -1 a:b", "schema nosuch --json"])
+def test_a_command_line_that_cannot_be_read_is_told_on_stderr_alone(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = tally(capsys, *words.split())
+    assert (code, out) == (2, "")
+    assert ": error: " in err.splitlines()[-1]
 
 
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:

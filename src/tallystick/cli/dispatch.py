@@ -3,7 +3,7 @@
 Output is UTF-8 whatever the locale says; what UTF-8 cannot carry is written with backslashes. A
 reader that goes away before the end gives exit 141, as it does in a shell: never 0, which would
 say that everything conforms. What nobody foresaw is a fault of ours: one line, and exit 2. With
-`--json` an error is an object on stdout, too.
+`--json` an error is an object on stdout, too, on one line; what argparse refuses is on stderr only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import errno
 import importlib
 import io
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -67,11 +68,28 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
         )
     else:
         return code
-    if getattr(arguments, "json", False) and not hasattr(arguments, "told"):
-        from tallystick.cli.annotations import print_fault  # noqa: PLC0415 (only trouble needs it)
+    code = _fail(str(fault), fault.hint, exit_code(fault))
+    as_object = getattr(arguments, "json", False) and not hasattr(arguments, "told")
+    return code if _end_output(_write_fault(fault) if as_object else "") else BROKEN_PIPE
 
-        print_fault(fault)
-    return _fail(str(fault), fault.hint, exit_code(fault))
+
+def _write_fault(fault: TallystickError) -> str:
+    """Write the object that `print_fault` gives a schema verb, here without a place in a file."""
+    told = {
+        "code": fault.code, "message": fault.message, "file": "", "line": 0,
+        "pointer": getattr(fault, "pointer", None), "hint": fault.hint,
+    }  # fmt: skip
+    return json.dumps({"error": told}) + "\n"
+
+
+def _end_output(text: str) -> bool:
+    """Print the last of it; tell whether the reader stayed. A full disk is no reader that left."""
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        _drop_output()
+        return not isinstance(error, BrokenPipeError)
+    return True
 
 
 def _name_fault(error: OSError) -> Unavailable:
