@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import os
 import re
 import sys
@@ -24,13 +23,14 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.cli.dispatch import write_fault
 from tallystick.core.errors import Refused, Rejected, TallystickError, Unavailable, exit_code
 from tallystick.schemas.outputs import Mark, github_annotations, junit_xml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["add_outputs", "gate", "main", "print_fault", "tell_machines", "write_text"]
+__all__ = ["add_outputs", "gate", "main", "tell_machines", "write_text"]
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -79,19 +79,10 @@ def _tell_fault(args: argparse.Namespace, suite: str, error: TallystickError) ->
     found = _PLACE.match(error.message)
     file, line = (_in_folder(args, found[1]), int(found[2])) if found else ("", 0)
     if getattr(args, "json", False):
-        print_fault(error, file, line)
+        print(write_fault(error, file, line), end="")
         args.told = True
     if hasattr(args, "junit"):
         tell_machines(args, suite, [Mark(suite, "failed", str(error), str(error), file, line)])
-
-
-def print_fault(error: TallystickError, file: str = "", line: int = 0) -> None:
-    """Tell a program what kept a command from its work: one object on stdout."""
-    fault = {
-        "code": error.code, "message": error.message, "file": file, "line": line,
-        "pointer": getattr(error, "pointer", None), "hint": error.hint,
-    }  # fmt: skip
-    print(json.dumps({"error": fault}, indent=2))
 
 
 def _in_folder(args: argparse.Namespace, file: str) -> str:

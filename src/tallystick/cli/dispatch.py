@@ -22,7 +22,7 @@ from typing import Final
 from tallystick import __version__
 from tallystick.core.errors import TallystickError, Unavailable, exit_code
 
-__all__ = ["BROKEN_PIPE", "TRACEBACK", "run"]
+__all__ = ["BROKEN_PIPE", "TRACEBACK", "run", "write_fault"]
 
 BROKEN_PIPE: Final = 141
 """128 + SIGPIPE: the reader has seen enough, and nobody can say how it would have ended."""
@@ -70,16 +70,16 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
         return code
     code = _fail(str(fault), fault.hint, exit_code(fault))
     as_object = getattr(arguments, "json", False) and not hasattr(arguments, "told")
-    return code if _end_output(_write_fault(fault) if as_object else "") else BROKEN_PIPE
+    return code if _end_output(write_fault(fault) if as_object else "") else BROKEN_PIPE
 
 
-def _write_fault(fault: TallystickError) -> str:
-    """Write the object that `print_fault` gives a schema verb, here without a place in a file."""
-    told = {
-        "code": fault.code, "message": fault.message, "file": "", "line": 0,
-        "pointer": getattr(fault, "pointer", None), "hint": fault.hint,
+def write_fault(error: TallystickError, file: str = "", line: int = 0) -> str:
+    """Write for a program what kept a command from its work: one object on a line."""
+    fault = {
+        "code": error.code, "message": error.message, "file": file, "line": line,
+        "pointer": getattr(error, "pointer", None), "hint": error.hint,
     }  # fmt: skip
-    return json.dumps({"error": told}) + "\n"
+    return json.dumps({"error": fault}) + "\n"
 
 
 def _end_output(text: str) -> bool:
