@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,12 +69,12 @@ func (r *role) when(name string, call func() error) {
 	}
 }
 
-// attempt does something and keeps what went wrong. A channel is closed for us before we are told why,
-// so who finds it closed waits for the reason.
+// attempt does something and keeps what went wrong. A channel or connection is closed for us before we
+// are told why, so who finds it closed waits for the reason.
 func (r *role) attempt(work func()) {
 	defer func() {
 		err, failed := recover().(error)
-		if fault := new(amqp.Error); errors.As(err, &fault) {
+		if errors.As(err, new(*amqp.Error)) || errors.As(err, new(net.Error)) {
 			time.AfterFunc(reasonWait, func() { r.end(err) })
 			<-r.over.Done()
 		} else if failed {

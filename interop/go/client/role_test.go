@@ -3,6 +3,7 @@ package main
 
 import (
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -10,12 +11,18 @@ import (
 )
 
 func TestAClosedChannelWaitsForTheReasonOfTheBroker(t *testing.T) {
+	for _, found := range []error{amqp.ErrClosed, &net.OpError{Op: "write", Err: net.ErrClosed}} {
+		waits(t, found)
+	}
+}
+
+func waits(t *testing.T, found error) {
 	r := newRole(&client{})
 	closes, ended := make(chan *amqp.Error, 1), make(chan struct{})
 	go r.heed(closes, &amqp.Connection{})
 	go func() {
 		defer close(ended)
-		r.attempt(func() { panic(amqp.ErrClosed) })
+		r.attempt(func() { panic(found) })
 	}()
 	select {
 	case <-ended:
