@@ -63,6 +63,8 @@ def launch(server: Server, place: Place, install: Path, port: int | None, limit:
         _write_files(server, place, values)
         _run_once(server, place, values, end)
         silence = _silence(server, place)
+        if monotonic() >= end:  # however quickly it would answer now
+            raise _late(server, place)
         found = _spawn(server, place, values, ports)
         try:
             ready = await_answer(server, place, found, end - monotonic(), silence)
@@ -187,9 +189,13 @@ def await_answer(
             write_state(place, ready)
             return ready
         if monotonic() >= end:
-            raise _failed(server, place, "did not answer in time", "slow")
+            raise _late(server, place)
         sleep(_LOOK)
     return None
+
+
+def _late(server: Server, place: Place) -> Unavailable:
+    return _failed(server, place, "did not answer in time", "slow")
 
 
 def _silence(server: Server, place: Place) -> float:
