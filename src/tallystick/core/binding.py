@@ -120,6 +120,8 @@ class Binding:
     """The slots, looked up once."""
     own_keys: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     """Section -> the keys in it that are the contract's own; found once, read per message."""
+    tallies: tuple[tuple[str, str, int, bool], ...] = field(init=False, repr=False, compare=False)
+    """The counts as section, key, what to take off, and whether it is a floor."""
     current: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     """How the version property says the current version, as text and as bytes."""
     read_gate: Callable[[Any], Any] | None = field(init=False, repr=False, compare=False)
@@ -132,6 +134,8 @@ class Binding:
         sections = {slot.section for slot in every}
         keys = {name: frozenset(s.key for s in every if s.section == name) for name in sections}
         object.__setattr__(self, "own_keys", keys)
+        tallies = tuple((c.section, c.key, c.offset, c.rule == "floor") for c in self.counts)
+        object.__setattr__(self, "tallies", tallies)
         natives = self.gate.natives if self.gate else ()
         text = str(SCHEMA_VERSION)
         said = [one for one in (text, text.encode()) if _NATIVES[type(one)] in natives]
@@ -222,18 +226,22 @@ def retry_fields(binding: Binding, attempts_before: int, **options: Any) -> Sect
 def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -> int:
     """Give the attempts of a delivery; an absent count in the body reads as 0."""
     attempts = body_attempts or 0
-    for count in binding.counts:
-        native = read_count(sections.get(count.section, _NOTHING).get(count.key))
+    for section, key, offset, is_floor in binding.tallies:
+        native = read_count(sections.get(section, _NOTHING).get(key))
         if native is None:
             continue
-        native -= count.offset
-        attempts = max(attempts, native) if count.rule == "floor" else native
+        native -= offset
+        if native > attempts or not is_floor:
+            attempts = native
     return attempts
 
 
 def read_count(value: Any) -> int | None:
     """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
-    if (type(value) is str or type(value) is bytes) and value in _FEW:
+    kind = type(value)
+    if kind is int:
+        return value if 0 <= value <= MAX_COUNT else None
+    if (kind is str or kind is bytes) and value in _FEW:
         return _FEW[value]
     if isinstance(value, bytes):
         value = value.decode("latin-1")

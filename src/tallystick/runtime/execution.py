@@ -27,7 +27,6 @@ from tallystick.runtime.settlement import (
     Failure,
     Plan,
     Rules,
-    is_worn_out,
     plan_failure,
     plan_gated,
     plan_release,
@@ -124,7 +123,7 @@ class Execution:
         envelope = reading.envelope
         if envelope is None:
             raise AssertionError("a message without an envelope reached a handler")
-        if is_worn_out(self.rules, reading):  # here, where it is ours: releases end in no grave
+        if reading.attempts >= self.rules.worn_out:  # asked here, where it is ours
             raise _WornOut
         arguments: tuple[Any, ...] = (convert_payload(handler, envelope.data),)
         if handler.wants_message:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final
 
 from msgspec import Struct
@@ -28,8 +29,8 @@ from tallystick.runtime.retry import draw
 from tallystick.runtime.settings import Settings
 
 __all__ = [
-    "Failure", "Plan", "Rules", "carried", "is_return", "is_worn_out", "plan_failure",
-    "plan_gated", "plan_release", "plan_return", "plan_success",
+    "Failure", "Plan", "Rules", "carried", "is_return", "plan_failure", "plan_gated",
+    "plan_release", "plan_return", "plan_success",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -60,6 +61,14 @@ class Rules:
     binding: Binding
     capabilities: Capabilities
     settings: Settings
+    worn_out: float = field(init=False)
+    """So many attempts by the broker's own count, and no handler gets a message again."""
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        counted = settings.max_deliveries and self.capabilities.counts
+        most = max(settings.max_deliveries, settings.max_attempts) if counted else inf
+        object.__setattr__(self, "worn_out", most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +106,6 @@ def plan_return(delivery: Delivery) -> Plan:
 def is_return(plan: Plan) -> bool:
     """Say whether a plan does no more than hand a message back as it came."""
     return plan.here or plan.outcome == "handed_back"
-
-
-def is_worn_out(rules: Rules, reading: Reading) -> bool:
-    """Say whether the broker has handed a message out so often that no handler gets it again."""
-    settings = rules.settings
-    if not (settings.max_deliveries and rules.capabilities.counts):
-        return False
-    return reading.attempts >= max(settings.max_deliveries, settings.max_attempts)
 
 
 def plan_gated(rules: Rules, reading: Reading) -> Plan:

@@ -133,14 +133,15 @@ class Reader:
             if message.error() is not None:
                 errors.append(message)
                 continue
-            number, offset, key = message.partition(), message.offset(), message.key()
+            number, offset, frame = message.partition(), message.offset(), read_frame(message)
             partition = partitions.get(number)
             if partition is None:
                 partition = partitions[number] = Partition()
             partition.hand_out(offset)
+            key = frame.sections["record"]["key"]
             group = "" if key is None else f"{number}/{key!r}"
             handle = (number, partition.epoch, offset)
-            taken.append(Delivery(read_frame(message), topic, handle, "", None, group))
+            taken.append(Delivery(frame, topic, handle, "", None, group))
         return taken, errors
 
     def _resume(self) -> None:

@@ -18,9 +18,9 @@ its partition begin again there, after a pause: order is kept and nothing is ski
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from tallystick.brokers.kafka.binding import BINDING
@@ -124,8 +124,11 @@ class KafkaTransport:
         """Commit as far as everything before is done."""
         stale = 0
         touched: dict[str, Reader] = {}
-        for (queue, number, epoch), group in groupby(deliveries, _place):
-            offsets = [one.handle[2] for one in group]
+        done: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
+        for one in deliveries:
+            number, epoch, offset = one.handle
+            done[one.queue, number, epoch].append(offset)
+        for (queue, number, epoch), offsets in done.items():
             if self._find(queue, number, epoch) is None:
                 stale += len(offsets)
                 continue
@@ -231,11 +234,6 @@ class KafkaTransport:
             if not fault and isinstance(error, KafkaException):
                 fault = error.args[0].str()
             raise unreachable(self._address, OSError(fault or str(error))) from error
-
-
-def _place(delivery: Delivery) -> tuple[str, int, int]:
-    number, epoch, _ = delivery.handle
-    return delivery.queue, number, epoch
 
 
 def connect(address: Address) -> Callable[[], KafkaTransport]:

@@ -113,8 +113,7 @@ class PulsarTransport:
             if consumer is None:
                 consumer = self._consumers[queue] = self._subscribe(queue)
             messages = self._pull(consumer, limit, int(timeout * 1000))
-        messages.reverse()
-        return [_delivery(queue, consumer, messages.pop()) for _ in range(len(messages))]
+        return [Delivery(_frame(one), queue, (consumer, one)) for one in messages]
 
     @staticmethod
     def _pull(consumer: Any, limit: int, wait: int) -> list[Any]:
@@ -134,14 +133,11 @@ class PulsarTransport:
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Acknowledge each."""
-        stale = False
+        mine = [one.handle for one in deliveries if self._is_mine(one)]
         with self._talking():
-            for delivery in deliveries:
-                if self._is_mine(delivery):
-                    delivery.handle[0].acknowledge(delivery.handle[1])
-                else:
-                    stale = True
-        if stale:
+            for consumer, message in mine:
+                consumer.acknowledge(message)
+        if len(mine) < len(deliveries):
             raise lost()
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
@@ -254,10 +250,6 @@ class PulsarTransport:
             if isinstance(error, pulsar.Timeout) and self._address.password:
                 fault = "no answer in time: it is down, or the token was refused (unauthorized)"
             raise unreachable(self._address, OSError(fault) if fault else error) from error
-
-
-def _delivery(queue: str, consumer: Any, message: Any) -> Delivery:
-    return Delivery(_frame(message), queue, (consumer, message))
 
 
 def _frame(message: Any) -> Frame:
