@@ -16,7 +16,7 @@ import pytest
 from tests.runtime.outboxes import QUICK, add, connect, fake_link, ids, opened, received
 
 from tallystick.core.envelope import decode
-from tallystick.core.errors import Unavailable
+from tallystick.core.errors import Refused, Unavailable
 from tallystick.runtime.address import link_to
 from tallystick.runtime.outbox import Outbox
 from tallystick.runtime.outbox.relay import Relay, Relayed, Terms, relay
@@ -85,6 +85,25 @@ def test_a_row_that_the_broker_does_not_take_holds_its_queue_for_some_tries_and_
         assert [decode(body).meta.id for queue, body in taken if queue == "others"] == others  # type: ignore[union-attr]
         (fault,) = outbox.status().faults
         assert (fault.id, fault.error) == (orders[1], "too strange")
+
+
+def test_a_row_that_the_transport_refuses_is_put_aside_at_once_and_doubles_no_other(
+    store: str,
+) -> None:
+    taken: list[bytes] = []
+
+    def send(_queue: str, frames: Any) -> None:
+        if any(b'"n":1}' in one.body for one in frames):
+            raise Refused("too large", code="too_large")
+        taken.extend(one.body for one in frames)
+
+    with opened(store) as outbox:
+        orders = add(outbox, store, 3)
+        worker = Relay(outbox, fake_link(send), Terms(tries=9))
+        assert [worker.step(), worker.step()] == [Relayed(2, 1), Relayed()]
+        assert ids([decode(body) for body in taken]) == [orders[0], orders[2]]
+        found = outbox.status()
+        assert (found.pending, found.sent, found.faults[0].error) == (0, 2, "too large")
 
 
 def test_a_broker_that_is_away_costs_no_row_a_try(store: str) -> None:

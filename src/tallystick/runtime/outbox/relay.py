@@ -4,9 +4,10 @@ One relay at a time works on a queue. On PostgreSQL it locks the queue's row in 
 marks what was sent: killed, it lets go at once. On SQLite it leases the queue, as a transaction
 would stop all other writers; one that was killed lets go when its lease is over.
 
-A row that cannot be a message of this broker is faulty at once. One that the broker does not take,
-while it answers otherwise, is tried again later and holds back its queue; after `tries` it is
-faulty and the queue goes on. A broker that is away costs no row a try, and a queue that cannot be
+A row that cannot be a message of this broker, or that its transport refuses (too large), is faulty
+at once: no other try can end otherwise. One that the broker does not take, while it answers
+otherwise, is tried again later and holds back its queue; after `tries` it is faulty and the queue
+goes on. A broker that is away costs no row a try, and a queue that cannot be
 had stops no other. Sent rows are swept after `keep`.
 """
 
@@ -194,7 +195,7 @@ class Relay:
             self._ensured.add(queue)
         try:
             self._send(transport, queue, [frame for _, frame in frames])
-        except Unavailable as error:
+        except (Unavailable, Refused) as error:
             _LOG.info("outbox: queue %s: a batch failed, its rows go one by one: %s", queue, error)
             return self._one_by_one(connection, transport, queue, frames) + Relayed(0, faulty)
         self._database.run(connection, rows.mark_sent([row.position for row, _ in frames]))
@@ -211,6 +212,10 @@ class Relay:
         for row, frame in frames:
             try:
                 self._send(transport, queue, [frame])
+            except Refused as error:
+                self._park(connection, row, queue, error)
+                done = replace(done, faulty=done.faulty + 1)
+                continue
             except Unavailable as error:
                 try:
                     self._check_broker(queue)
