@@ -160,6 +160,34 @@ def test_a_queue_that_cannot_be_had_stops_no_other(store: str) -> None:
         assert taken == ["orders", "orders"]
 
 
+def test_what_is_wrong_with_one_queue_is_said_once_while_others_go_on(
+    store: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = ["denied"]
+
+    def check(queues: list[str]) -> None:
+        if queues == ["bad"] and wrong:
+            raise Unavailable(wrong[0], code="broker")
+
+    with opened(store) as outbox:
+        worker = Relay(outbox, fake_link(lambda *_: None, check_queues=check), QUICK)
+
+        def said(queue: str) -> list[str]:
+            add(outbox, store, 1, "orders")
+            add(outbox, store, 1, queue)
+            caplog.clear()
+            assert worker.step().sent > 0
+            return [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+
+        assert said("bad") == ["outbox: queue bad: denied"]
+        assert said("bad") == [], "once"
+        wrong[0] = "still denied"
+        assert said("bad") == ["outbox: queue bad: still denied"]
+        wrong.clear()
+        assert said("bad") == []
+        assert outbox.status().pending == 0
+
+
 def test_sent_rows_are_swept_a_bounded_number_at_a_time(
     store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

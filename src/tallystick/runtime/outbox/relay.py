@@ -8,13 +8,13 @@ A row that cannot be a message of this broker, or that its transport refuses (to
 at once: no other try can end otherwise. One that the broker does not take, while it answers
 otherwise, is tried again later and holds back its queue; after `tries` it is faulty and the queue
 goes on. A broker that is away costs no row a try, and a queue that cannot be
-had stops no other. Sent rows are swept after `keep`.
+had stops no other; the log says what is wrong with it. Sent rows are swept after `keep`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Event
@@ -99,6 +99,7 @@ class Relay:
         self._token: Final = new_uuid()
         self._transport: Transport | None = None
         self._ensured: Final[set[str]] = set()
+        self._said: dict[str, str] = {}
 
     def run(self, stopping: Event, *, idle: float | None = None) -> Relayed:
         """Publish until stopped, or idle for so long.
@@ -134,16 +135,17 @@ class Relay:
             queues = [queue for (queue,) in self._database.run(connection, rows.QUEUES)]
             sweep = {"keep": self._terms.keep, "most": _SWEPT_AT_ONCE}
             self._unless_busy(connection, rows.SWEEP, sweep)
-        total, failed = Relayed(), list[TallystickError]()
+        total, failed = Relayed(), dict[str, TallystickError | Busy]()
         for queue in queues:
             try:
                 with self._hold(queue) as connection:
                     if connection is not None:
                         total += self._publish(connection, queue)
-            except TallystickError as error:
-                failed.append(error)
+            except (TallystickError, Busy) as error:
+                failed[queue] = error
+        self._say(failed)
         if failed and total == Relayed():
-            raise failed[0]
+            raise next(iter(failed.values()))
         return total
 
     def close(self) -> None:
@@ -151,6 +153,14 @@ class Relay:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+
+    def _say(self, failed: Mapping[str, Exception]) -> None:
+        """Say once what is wrong with a queue, until it works again or something else is wrong."""
+        faults = {queue: str(error) for queue, error in failed.items()}
+        for queue, fault in faults.items():
+            if self._said.get(queue) != fault:
+                _LOG.warning("outbox: queue %s: %s", queue, fault)
+        self._said = faults
 
     @contextmanager
     def _hold(self, queue: str) -> Iterator[Any]:
