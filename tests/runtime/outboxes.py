@@ -57,7 +57,11 @@ def ids(messages: list[Any]) -> list[str]:
     return [one.meta.id for one in messages]
 
 
-def fake_link(send: Callable[[str, Any], None], answers: Callable[[], None] = lambda: None) -> Link:
+def fake_link(
+    send: Callable[[str, Any], None],
+    answers: Callable[[], None] = lambda: None,
+    check_queues: Callable[[list[str]], None] = lambda _queues: None,
+) -> Link:
     """Make a broker of one's own, to misbehave at will."""
     inner = link_to(f"memory://{uuid4().hex}")
 
@@ -65,8 +69,9 @@ def fake_link(send: Callable[[str, Any], None], answers: Callable[[], None] = la
         def __init__(self) -> None:
             self.capabilities = inner.open().capabilities
 
-        def ensure(self, _queues: Any) -> None:
+        def ensure(self, queues: Any) -> None:
             answers()
+            check_queues(list(queues))
 
         def send(self, queue: str, frames: Any) -> None:
             send(queue, frames)

@@ -96,6 +96,14 @@ def test_a_late_completion_counts_when_nobody_else_came(kind: str, store_url: St
     claims.close()
 
 
+def test_a_completion_that_the_client_repeats_is_no_loss_to_another(store_url: StoreUrl) -> None:
+    with opened(store_url("redis")) as claims:
+        first = claims.claim("a")
+        assert [claims.complete("a", first.token) for _ in range(2)] == [True, True]
+        assert not claims.complete("a", "another")
+        assert claims.claim("a").verdict == "done"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_done_is_remembered_for_as_long_as_asked(kind: str, store_url: StoreUrl) -> None:
     with opened(store_url(kind) + "keep=0.05") as claims:

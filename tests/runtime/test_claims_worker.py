@@ -108,6 +108,58 @@ def test_a_store_that_fails_loses_no_message_and_costs_no_attempt(
     assert "away" in caplog.text or step == "lost"
 
 
+class Broken(MemorySeen):
+    """A seen-set of somebody's own, which raises what its client library raises."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__()
+        self.step = step
+
+    def seen(self, message_id: str) -> bool:
+        if self.step == "seen":
+            raise ConnectionError("hush")
+        return super().seen(message_id)
+
+    def remember(self, message_id: str) -> None:
+        if self.step == "remember":
+            raise ConnectionError("hush")
+        super().remember(message_id)
+
+
+@pytest.mark.parametrize(
+    ("step", "counts", "ran"), [("seen", {"released": 1}, 0), ("remember", {"handled": 1}, 1)]
+)
+def test_whatever_a_seen_set_raises_is_no_failure_of_the_handler(
+    step: str, counts: dict[str, int], ran: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, runs = make_app(seen=Broken(step), max_attempts=1), list[Any]()
+    app.handler(URN)(runs.append)
+    app.publish(URN, {})
+    with caplog.at_level("INFO"):
+        assert app.run(limit=1) == counts
+    assert len(runs) == ran
+    assert "ConnectionError" in caplog.text
+    assert "hush" not in caplog.text
+
+
+def test_a_claim_that_cannot_be_given_back_hides_no_failure_of_the_handler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Lost(MemoryClaims):
+        def release(self, message_id: str, token: str) -> None:  # noqa: ARG002
+            raise OSError("hush")
+
+    app = make_app(idempotency=Lost(Terms(600)), max_attempts=1)
+
+    @app.handler(URN)
+    def created(data: Any) -> None:
+        raise ValueError("no")
+
+    app.publish(URN, {})
+    assert app.run(limit=1) == {"dead_lettered": 1}
+    assert "stays claimed until its lease ends: the store raised builtins.OSError" in caplog.text
+
+
 def test_a_transaction_is_asked_of_a_store_that_has_one() -> None:
     def plain(data: Any, transaction: Any) -> None: ...
     async def slow(data: Any, transaction: Any) -> None: ...

@@ -16,7 +16,7 @@ import pytest
 from tests.runtime.outboxes import QUICK, add, connect, fake_link, ids, opened, received
 
 from tallystick.core.envelope import decode
-from tallystick.core.errors import Unavailable
+from tallystick.core.errors import Refused, Unavailable
 from tallystick.runtime.address import link_to
 from tallystick.runtime.outbox import Outbox
 from tallystick.runtime.outbox.relay import Relay, Relayed, Terms, relay
@@ -87,6 +87,25 @@ def test_a_row_that_the_broker_does_not_take_holds_its_queue_for_some_tries_and_
         assert (fault.id, fault.error) == (orders[1], "too strange")
 
 
+def test_a_row_that_the_transport_refuses_is_put_aside_at_once_and_doubles_no_other(
+    store: str,
+) -> None:
+    taken: list[bytes] = []
+
+    def send(_queue: str, frames: Any) -> None:
+        if any(b'"n":1}' in one.body for one in frames):
+            raise Refused("too large", code="too_large")
+        taken.extend(one.body for one in frames)
+
+    with opened(store) as outbox:
+        orders = add(outbox, store, 3)
+        worker = Relay(outbox, fake_link(send), Terms(tries=9))
+        assert [worker.step(), worker.step()] == [Relayed(2, 1), Relayed()]
+        assert ids([decode(body) for body in taken]) == [orders[0], orders[2]]
+        found = outbox.status()
+        assert (found.pending, found.sent, found.faults[0].error) == (0, 2, "too large")
+
+
 def test_a_broker_that_is_away_costs_no_row_a_try(store: str) -> None:
     with opened(store) as outbox:
         add(outbox, store, 2)
@@ -139,6 +158,34 @@ def test_a_queue_that_cannot_be_had_stops_no_other(store: str) -> None:
         worker = Relay(outbox, fake_link(send), Terms(tries=9))
         assert worker.step() == Relayed(2, 0)
         assert taken == ["orders", "orders"]
+
+
+def test_what_is_wrong_with_one_queue_is_said_once_while_others_go_on(
+    store: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = ["denied"]
+
+    def check(queues: list[str]) -> None:
+        if queues == ["bad"] and wrong:
+            raise Unavailable(wrong[0], code="broker")
+
+    with opened(store) as outbox:
+        worker = Relay(outbox, fake_link(lambda *_: None, check_queues=check), QUICK)
+
+        def said(queue: str) -> list[str]:
+            add(outbox, store, 1, "orders")
+            add(outbox, store, 1, queue)
+            caplog.clear()
+            assert worker.step().sent > 0
+            return [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+
+        assert said("bad") == ["outbox: queue bad: denied"]
+        assert said("bad") == [], "once"
+        wrong[0] = "still denied"
+        assert said("bad") == ["outbox: queue bad: still denied"]
+        wrong.clear()
+        assert said("bad") == []
+        assert outbox.status().pending == 0
 
 
 def test_sent_rows_are_swept_a_bounded_number_at_a_time(

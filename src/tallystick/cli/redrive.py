@@ -1,7 +1,8 @@
 """`tally redrive BROKER DEAD_LETTER_QUEUE`: send dead letters back to where they came from.
 
 Each leaves the dead-letter queue after the broker has confirmed it in its own: stopped or killed at
-any time it loses nothing, and running it again goes on. What is no dead letter stays.
+any time it loses nothing, and running it again goes on. What is no dead letter stays. Exit 1 if so
+many stay that the rest was not looked at.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ def _run(args: argparse.Namespace) -> int:
         transport.close()
     if args.json:
         told = {"redriven": done.redriven, "kept": done.skipped, "queues": dict(done.queues)}
-        print(json.dumps(told))
+        print(json.dumps({**told, **({"full": True} if done.full else {})}))
     else:
         print(f"redriven {done.redriven}, kept {done.skipped}")
         for queue, number in sorted(done.queues.items()):
             print(f"  {number:>8}  {queue}")
-    return _STOPPED if stopping.is_set() else 0
+    return _STOPPED if stopping.is_set() else int(done.full)
 
 
 def _link(url: str, *, all_at_once: bool) -> Link:

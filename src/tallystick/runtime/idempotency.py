@@ -20,7 +20,7 @@ _SKIP: Final = "skip"
 
 
 class Seen(Protocol):
-    """Where the ids of messages that took effect are kept."""
+    """Where the ids of messages that took effect are kept; whatever it raises, it is away."""
 
     def seen(self, message_id: str) -> bool:
         """Tell whether the message took effect before."""

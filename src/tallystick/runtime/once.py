@@ -3,12 +3,16 @@
 With a transaction the effect and the mark are one. Without, a handler that raises gives its claim
 back; one that succeeded marks the id, and if that fails the effect has happened all the same: the
 message is acknowledged, the log says so, and another copy of it would run after the lease.
+
+A store may be the user's own. Whatever it raises means that the store is away, and is never taken
+for a failure of the handler. What it says may hold secrets: the log gets the exception's name only.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from tallystick.core.errors import UsageError
@@ -22,7 +26,8 @@ _LOG: Final = logging.getLogger("tallystick.runtime")
 
 def run_claimed(claims: Claims, message_id: str, work: Callable[[], object]) -> str:
     """Say `run` if the work was done, else `done` or `held`; what it raises passes through."""
-    claim = claims.claim(message_id)
+    with _asking():
+        claim = claims.claim(message_id)
     if claim.verdict != "run":
         return claim.verdict
     try:
@@ -31,7 +36,9 @@ def run_claimed(claims: Claims, message_id: str, work: Callable[[], object]) -> 
         _give_back(claims, message_id, claim.token)
         raise
     try:
-        if not claims.complete(message_id, claim.token):
+        with _asking():
+            completed = claims.complete(message_id, claim.token)
+        if not completed:
             _LOG.warning("message %s took longer than its lease and ran elsewhere", message_id)
     except StoreUnavailable as error:
         _LOG.warning("message %s took effect but could not be marked: %s", message_id, error)
@@ -60,8 +67,21 @@ def no_transaction() -> UsageError:
     )
 
 
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Take whatever a store raises for its being away."""
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except Exception as error:
+        name = f"{type(error).__module__}.{type(error).__qualname__}"
+        raise StoreUnavailable(f"the store raised {name}", code="store") from error
+
+
 def _give_back(claims: Claims, message_id: str, token: str) -> None:
     try:
-        claims.release(message_id, token)
+        with _asking():
+            claims.release(message_id, token)
     except StoreUnavailable as error:
         _LOG.warning("message %s stays claimed until its lease ends: %s", message_id, error)

@@ -1,41 +1,62 @@
 """Send dead letters back to work: without their block, with `attempts` at 0, else byte for byte.
 
-Each goes to the queue that its block names, or to the one given. A record that is no message, that
-has no block or that nobody asked for stays: it is handed back at the end, and on a broker that is a
-log, where handing back would bring the others too, it moves to the end of the dead-letter queue. A
-letter leaves the dead-letter queue after it is the broker's again in its own: a crash in between
+Each goes to the queue that its block names, or to the one given. What stays: a record that is no
+message, that has no block, that nobody asked for, that the broker cannot carry, or whose own queue
+cannot be had. Such a one stops no other. It is held until the end and handed back, however the
+redrive ends; on a broker that is a log, where handing back would bring the others too, it moves to
+the end of the dead-letter queue. No more are held than `Kept` has room for: then the redrive ends,
+and says that it has not looked at the rest (`full`).
+
+A letter leaves the dead-letter queue after it is the broker's again in its own: a crash in between
 doubles it and never loses it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, Final
+from time import monotonic
+from typing import Final
 from uuid import uuid4
 
-from tallystick.core import binding as bindings
 from tallystick.core import splice
-from tallystick.core.binding import Binding
+from tallystick.core.binding import Binding, route
 from tallystick.core.envelope import decode
-from tallystick.core.errors import Rejected, Unavailable
+from tallystick.core.errors import Refused, Rejected, TallystickError, Unavailable
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Delivery, Transport
+from tallystick.runtime.kept import Kept
+from tallystick.runtime.settlement import reproject
 
 __all__ = ["Redriven", "fresh", "redrive"]
 
+_LOG: Final = logging.getLogger("tallystick.runtime")
 _BATCH: Final = 100
+_LOST: Final = "delivery_lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """How many went back, how many stayed, and to which queues they went."""
+    """How many went back and to which queues, how many stayed, and whether no more could."""
 
     redriven: int = 0
     skipped: int = 0
     queues: Mapping[str, int] = field(default_factory=dict, compare=False)
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """Where letters go, and which."""
+
+    binding: Binding
+    transport: Transport
+    graveyard: str
+    to: str
+    only: frozenset[str]
 
 
 def redrive(
@@ -54,76 +75,126 @@ def redrive(
 
     With `only`, those of other URNs stay. `moved` is told how many are back, one by one.
     """
-    kept: list[Delivery] = []
-    queues, stays = Counter[str](), set[bytes]()
-    returns = transport.capabilities.returns == "deadline"
+    work = _Redrive(_Course(binding, transport, graveyard, to, only), moved)
     wait = timeout + transport.capabilities.warm_up
-    while limit is None or queues.total() < limit:
-        if stopping is not None and stopping.is_set():
-            break
-        room = _BATCH if limit is None else min(_BATCH, limit - queues.total())
-        taken = transport.receive(graveyard, room, wait)
-        if not taken:
-            break
-        if returns and all(one.frame.body in stays for one in taken):
-            _hand_back(transport, taken)  # we have come round: these waited longer than they may
-            break
-        wait = timeout
-        for delivery in taken:
-            try:
-                options = transport.capabilities.options
-                queue, frame = _back(binding, delivery, to, only, options)
-            except Rejected:
-                kept.append(delivery)
-                stays.add(delivery.frame.body)
-                continue
-            if queue not in queues:
-                transport.ensure([queue])
-            transport.replace(delivery, queue, frame)
-            queues[queue] += 1
-            moved(queues.total())
-    if transport.capabilities.log:
-        for delivery in kept:
-            transport.replace(delivery, graveyard, delivery.frame)
-    else:
-        _hand_back(transport, kept)
-    return Redriven(queues.total(), len(kept), dict(queues))
-
-
-def _hand_back(transport: Transport, deliveries: list[Delivery]) -> None:
-    """Hand out again, the last first; one whose reservation is over is handed out anyway."""
-    for delivery in reversed(deliveries):
+    try:
+        while not (stopping is not None and stopping.is_set()):
+            if not work.take(_BATCH if limit is None else limit - work.queues.total(), wait):
+                break
+            wait = timeout
+    except BaseException:
         try:
-            transport.release(delivery)
+            work.hand_back()
+        except TallystickError as error:
+            _LOG.warning("redrive: not handed back, the broker does so in its time: %s", error)
+        raise
+    work.hand_back()
+    full = not work.kept.room
+    if full:
+        _LOG.warning("redrive: %d letters stay, and no more can be held", len(work.kept))
+    return Redriven(work.queues.total(), len(work.kept), dict(work.queues), full)
+
+
+class _Redrive:
+    """What one redrive has moved, and what it has in hand."""
+
+    def __init__(self, course: _Course, moved: Callable[[int], None]) -> None:
+        self._course: Final = course
+        self._transport: Final = course.transport
+        self._moved: Final = moved
+        self._missing: Final[set[str]] = set()
+        self._rest: deque[Delivery] = deque()
+        self._shaken = False
+        self.kept: Final = Kept()
+        self.queues: Final = Counter[str]()
+
+    def take(self, most: int, wait: float) -> bool:
+        """Deal with one batch of at most so many; say whether anything new came."""
+        room, since = min(_BATCH, most, self.kept.room), monotonic()
+        if room <= 0:
+            return False
+        self._rest.extend(self._transport.receive(self._course.graveyard, room, wait))
+        self._shaken, new = False, False
+        while self._rest:
+            delivery = self._rest[0]
+            sent = self._send_back(delivery)
+            new = sent or self.kept.add(delivery, since, monotonic()) or new
+            self._rest.popleft()
+            if sent:
+                self._moved(self.queues.total())
+        if self._shaken:
+            self.kept.doubt()
+        return new
+
+    def hand_back(self) -> None:
+        """Hand out again what stays, the last first; on a log, move it to the end."""
+        course, transport = self._course, self._transport
+        if transport.capabilities.log:
+            for delivery in self.kept.all():
+                _unless_lost(
+                    lambda one: transport.replace(one, course.graveyard, one.frame), delivery
+                )
+            return
+        for delivery in reversed([*self.kept.all(), *self._rest]):
+            _unless_lost(transport.release, delivery)
+
+    def _send_back(self, delivery: Delivery) -> bool:
+        """Send a letter back; say False if it stays."""
+        try:
+            queue, frame = _back(self._course, delivery)
+            if not self._has(queue):
+                return False
+            self._transport.replace(delivery, queue, frame)
+        except (Rejected, Refused):
+            return False
         except Unavailable as error:
-            if error.code != "delivery_lost":
+            if error.code != _LOST or not self._shaken:
                 raise
+            return True  # the connection broke over another letter's queue: this one comes again
+        self.queues[queue] += 1
+        return True
+
+    def _has(self, queue: str) -> bool:
+        """Say whether a queue is there, or can be made; a broker that is away says so next."""
+        if queue in self.queues or queue in self._missing:
+            return queue in self.queues
+        try:
+            self._transport.ensure([queue])
+        except TallystickError as error:
+            if queue == self._course.to:
+                raise
+            _LOG.warning("redrive: the letters of queue %s stay: %s", queue, error)
+            self._missing.add(queue)
+            self._shaken = True
+            return False
+        return True
 
 
-def _back(
-    binding: Binding,
-    delivery: Delivery,
-    to: str,
-    only: frozenset[str],
-    options: Mapping[str, Any],
-) -> tuple[str, Frame]:
+def _unless_lost(settle: Callable[[Delivery], None], delivery: Delivery) -> None:
+    """Settle; one whose reservation or connection is over is handed out again anyway."""
+    try:
+        settle(delivery)
+    except Unavailable as error:
+        if error.code != _LOST:
+            raise
+
+
+def _back(course: _Course, delivery: Delivery) -> tuple[str, Frame]:
     frame = delivery.frame
     letter = decode(frame.body)
-    queue = to or (letter.dead_letter.original_queue if letter.dead_letter else None)
+    queue = course.to or (letter.dead_letter.original_queue if letter.dead_letter else None)
     if letter.dead_letter is None or not queue:
         raise Rejected("no dead-letter block", code="no_block", pointer="/dead_letter")
-    if only and letter.urn not in only:
+    if course.only and letter.urn not in course.only:
         raise Rejected("none of those asked for", code="other_urn", pointer="/job")
     envelope = decode(splice.redrive(frame.body))
-    group = frame.get("attributes", "MessageGroupId")
-    projected = bindings.project(
-        binding,
+    projected = reproject(
+        course.binding,
+        frame,
         envelope,
         queue=queue,
-        routed_as=bindings.route(binding, frame.sections, envelope.urn),
-        headers=bindings.headers_of(binding, frame.sections),
-        key=frame.get("record", "key"),
-        **{**options, **({"group": group} if group else {})},
+        routed_as=route(course.binding, frame.sections, envelope.urn),
+        options=course.transport.capabilities.options,
     )
     return queue, fresh(projected)
 
@@ -131,9 +202,9 @@ def _back(
 def fresh(frame: Frame) -> Frame:
     """Give it an id of its own where the broker would drop it as a copy of the first one."""
     held = frame.sections.get("parameters", {})
-    if "MessageDeduplicationId" not in held:
+    if "MessageGroupId" not in held:
         return frame
-    unique = f"{held['MessageDeduplicationId']}-{uuid4().hex}"
+    unique = "-".join(filter(None, (held.get("MessageDeduplicationId"), uuid4().hex)))
     return Frame(
         frame.body, {**frame.sections, "parameters": {**held, "MessageDeduplicationId": unique}}
     )

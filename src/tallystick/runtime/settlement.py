@@ -30,7 +30,7 @@ from tallystick.runtime.settings import Settings
 
 __all__ = [
     "Failure", "Plan", "Rules", "carried", "is_return", "plan_failure", "plan_gated",
-    "plan_release", "plan_return", "plan_success",
+    "plan_release", "plan_return", "plan_success", "reproject",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -205,7 +205,7 @@ def _again(rules: Rules, reading: Reading, attempts: int, options: Mapping[str, 
     if reading.envelope is None:
         return _poison_retry(rules, reading, attempts)
     body = splice.retry(reading.delivery.frame.body, attempts)
-    return _projected(rules, reading, decode(body), _origin(rules, reading), options)
+    return _projected(rules, reading, body, _origin(rules, reading), options)
 
 
 def _dead_letter(
@@ -224,25 +224,44 @@ def _dead_letter(
     if reading.envelope is None:
         return Frame(splice.poison_record(frame.body, record), carried(rules.binding, frame))
     body = splice.dead_letter(frame.body, record)
-    return _projected(rules, reading, decode(body), _graveyard(rules, reading.delivery), {})
+    return _projected(rules, reading, body, _graveyard(rules, reading.delivery), {})
 
 
 def _projected(
-    rules: Rules, reading: Reading, envelope: Envelope, queue: str, options: Mapping[str, Any]
+    rules: Rules, reading: Reading, body: bytes, queue: str, options: Mapping[str, Any]
 ) -> Frame:
-    frame = reading.delivery.frame
+    return reproject(
+        rules.binding,
+        reading.delivery.frame,
+        decode(body),
+        queue=queue,
+        routed_as=reading.urn,
+        options={**rules.capabilities.options, **options},
+    )
+
+
+def reproject(
+    binding: Binding,
+    frame: Frame,
+    envelope: Envelope,
+    *,
+    queue: str,
+    routed_as: str,
+    options: Mapping[str, Any],
+) -> Frame:
+    """Give the frame of a message that goes on from a delivery, with its headers, key and group."""
     group = frame.get("attributes", "MessageGroupId")
-    given: dict[str, Any] = {**rules.capabilities.options, **({"group": group} if group else {})}
+    given: dict[str, Any] = {"group": group} if group else {}
     if not (envelope.meta and envelope.meta.id):
         given["content_based"] = True  # the transport names such a copy by its bytes
     return project(
-        rules.binding,
+        binding,
         envelope,
         queue=queue,
-        routed_as=reading.urn,
-        headers=headers_of(rules.binding, frame.sections),
+        routed_as=routed_as,
+        headers=headers_of(binding, frame.sections),
         key=frame.get("record", "key"),
-        **{**given, **options},
+        **{**options, **given},
     )
 
 

@@ -83,24 +83,23 @@ class ServiceBusTransport:
                 self._sender(queue)
 
     def send(self, queue: str, frames: Sequence[Frame]) -> None:
-        """Send in batches as large as the service takes."""
+        """Send in batches as large as the service takes; if a frame fits in none, send none."""
         with self._talking():
             sender = self._sender(queue)
-            batch = sender.create_message_batch()
+            batches = [sender.create_message_batch()]
             for message in (write_message(one, queue if self._sessions else "") for one in frames):
-                if fits(batch, message):
+                if fits(batches[-1], message):
                     continue
-                if len(batch):
-                    sender.send_messages(batch)
-                    batch = sender.create_message_batch()
-                if not fits(batch, message):
+                batches.append(sender.create_message_batch())
+                if not fits(batches[-1], message):
                     raise Refused(
                         f"this message is larger than Service Bus takes for {queue}",
                         code="too_large",
-                        hint=f"{batch.max_size_in_bytes} bytes, with its properties",
+                        hint=f"{batches[-1].max_size_in_bytes} bytes, with its properties",
                     )
-            if len(batch):
-                sender.send_messages(batch)
+            for batch in batches:
+                if len(batch):
+                    sender.send_messages(batch)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Lock what there is, or wait for it."""

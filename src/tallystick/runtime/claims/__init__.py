@@ -56,7 +56,7 @@ class Terms:
 
 
 class Claims(Protocol):
-    """Where claims are kept. Any thread may use it; what fails raises `StoreUnavailable`."""
+    """Where claims are kept. Any thread may use it; whatever it raises, the store is away."""
 
     def claim(self, message_id: str) -> Claim:
         """Claim an id."""

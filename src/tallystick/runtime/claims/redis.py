@@ -1,8 +1,9 @@
 """Claims in Redis: one key per id, which Redis itself lets expire; each step is one script.
 
-The key holds the token of the claim, or `done`. A Redis that loses its last second in a crash
-(`appendfsync everysec`) forgets the marks of that second: those messages may run again. The client
-may repeat a step whose reply was lost: to claim with one's own token again is to hold it.
+The key holds the token of the claim, or `done:` and the token of who did it. A Redis that loses its
+last second in a crash (`appendfsync everysec`) forgets the marks of that second: those messages may
+run again. The client may repeat a step whose reply was lost: to claim with one's own token again is
+to hold it, and to complete again what one has completed is to have done it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = ["RedisClaims", "open_store"]
 
 _TIMEOUT: Final = 10.0
 _PREFIX: Final = "tallystick:claims:"
+_DONE: Final = b"done"
 _CLAIM: Final = """
 local held = redis.call('GET', KEYS[1])
 if held then return held end
@@ -28,8 +30,9 @@ return ARGV[1]
 """
 _COMPLETE: Final = """
 local held = redis.call('GET', KEYS[1])
-if held and held ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], 'done', 'PX', ARGV[2])
+local done = 'done:' .. ARGV[1]
+if held and held ~= ARGV[1] and held ~= done then return 0 end
+redis.call('SET', KEYS[1], done, 'PX', ARGV[2])
 return 1
 """
 _RELEASE: Final = """
@@ -56,7 +59,7 @@ class RedisClaims:
             held = self._claim([self._key(message_id)], [token, _milliseconds(self._terms.lease)])
         if held == token.encode():
             return Claim("run", token)
-        return Claim("done" if held == b"done" else "held")
+        return Claim("done" if held.startswith(_DONE) else "held")
 
     def complete(self, message_id: str, token: str) -> bool:
         """Mark it as done."""

@@ -1,20 +1,19 @@
 """Publish what was committed: in order in each queue, marked after the broker has confirmed.
 
-One relay at a time works on a queue. On PostgreSQL it locks the queue's row in the transaction that
-marks what was sent: killed, it lets go at once. On SQLite it leases the queue, as a transaction
-would stop all other writers; one that was killed lets go when its lease is over.
+One relay at a time works on a queue (`hold`): on PostgreSQL one that was killed lets go at once, on
+SQLite when its lease is over.
 
-A row that cannot be a message of this broker is faulty at once. One that the broker does not take,
-while it answers otherwise, is tried again later and holds back its queue; after `tries` it is
-faulty and the queue goes on. A broker that is away costs no row a try, and a queue that cannot be
-had stops no other. Sent rows are swept after `keep`.
+A row that cannot be a message of this broker, or that its transport refuses (too large), is faulty
+at once: no other try can end otherwise. One that the broker does not take, while it answers
+otherwise, is tried again later and holds back its queue; after `tries` it is faulty and the queue
+goes on. A broker that is away costs no row a try, and a queue that cannot be
+had stops no other; the log says what is wrong with it. Sent rows are swept after `keep`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from threading import Event
 from time import monotonic
@@ -31,7 +30,7 @@ from tallystick.runtime.address import Link, link_to
 from tallystick.runtime.database import Busy
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.outbox import Outbox, rows
-from tallystick.runtime.store_url import StoreUnavailable
+from tallystick.runtime.outbox.hold import Hold, Lease, Overtaken, hold
 from tallystick.runtime.telemetry import Probe, Telemetry, open_probe
 
 __all__ = ["Relay", "Relayed", "Terms", "relay"]
@@ -95,9 +94,10 @@ class Relay:
         self._link: Final = link
         self._terms: Final = terms
         self._probe: Final = probe
-        self._token: Final = new_uuid()
+        self._lease: Final = Lease(new_uuid(), terms.lease, outbox.clock)
         self._transport: Transport | None = None
         self._ensured: Final[set[str]] = set()
+        self._said: dict[str, str] = {}
 
     def run(self, stopping: Event, *, idle: float | None = None) -> Relayed:
         """Publish until stopped, or idle for so long.
@@ -133,16 +133,24 @@ class Relay:
             queues = [queue for (queue,) in self._database.run(connection, rows.QUEUES)]
             sweep = {"keep": self._terms.keep, "most": _SWEPT_AT_ONCE}
             self._unless_busy(connection, rows.SWEEP, sweep)
-        total, failed = Relayed(), list[TallystickError]()
+        total, failed = Relayed(), dict[str, TallystickError | Busy]()
         for queue in queues:
             try:
-                with self._hold(queue) as connection:
-                    if connection is not None:
-                        total += self._publish(connection, queue)
-            except TallystickError as error:
-                failed.append(error)
+                with hold(self._database, queue, self._lease) as held:
+                    if held is not None:
+                        total += self._publish(held, queue)
+            except Overtaken:
+                _LOG.warning(
+                    "outbox: queue %s: another relay took it when the lease of %g s was over; "
+                    "what was sent and not yet marked is sent again",
+                    queue,
+                    self._terms.lease,
+                )
+            except (TallystickError, Busy) as error:
+                failed[queue] = error
+        self._say(failed)
         if failed and total == Relayed():
-            raise failed[0]
+            raise next(iter(failed.values()))
         return total
 
     def close(self) -> None:
@@ -151,41 +159,27 @@ class Relay:
             self._transport.close()
             self._transport = None
 
-    @contextmanager
-    def _hold(self, queue: str) -> Iterator[Any]:
-        """Lend a connection while this relay alone works on the queue; None if another one does."""
-        database, own = self._database, {"queue": queue, "token": self._token}
-        with database.borrow() as connection:
-            database.run(connection, rows.SEEN, own)
-            if database.kind == "sqlite":
-                leased = database.run(connection, rows.LEASE, {**own, "lease": self._terms.lease})
-                yield connection if leased else None
-                if leased:
-                    database.run(connection, rows.RELEASE, own)
-                return
-            database.begin(connection)
-            try:
-                yield connection if database.run(connection, rows.LOCK, own) else None
-            except StoreUnavailable:
-                raise
-            except Exception:
-                database.commit(connection)  # what was sent is marked, whatever came after it
-                raise
-            database.commit(connection)
+    def _say(self, failed: Mapping[str, Exception]) -> None:
+        """Say once what is wrong with a queue, until it works again or something else is wrong."""
+        faults = {queue: str(error) for queue, error in failed.items()}
+        for queue, fault in faults.items():
+            if self._said.get(queue) != fault:
+                _LOG.warning("outbox: queue %s: %s", queue, fault)
+        self._said = faults
 
-    def _publish(self, connection: Any, queue: str) -> Relayed:
+    def _publish(self, held: Hold, queue: str) -> Relayed:
         transport = self._open()
         frames: list[tuple[rows.Row, Frame]] = []
         faulty = 0
         values = {"queue": queue, "most": self._terms.batch}
-        for found in self._database.run(connection, rows.NEXT, values):
+        for found in held.read(rows.NEXT, values):
             row = rows.Row(*found)
             if row.wait > 0:
                 break
             try:
                 frames.append((row, self._frame(transport, row, queue)))
             except _FAULTS as error:
-                self._park(connection, row, queue, error)
+                self._park(held, row, queue, error)
                 faulty += 1
         if not frames:
             return Relayed(0, faulty)
@@ -193,16 +187,16 @@ class Relay:
             transport.ensure([queue])
             self._ensured.add(queue)
         try:
-            self._send(transport, queue, [frame for _, frame in frames])
-        except Unavailable as error:
+            self._send(held, transport, queue, [frame for _, frame in frames])
+        except (Unavailable, Refused) as error:
             _LOG.info("outbox: queue %s: a batch failed, its rows go one by one: %s", queue, error)
-            return self._one_by_one(connection, transport, queue, frames) + Relayed(0, faulty)
-        self._database.run(connection, rows.mark_sent([row.position for row, _ in frames]))
+            return self._one_by_one(held, transport, queue, frames) + Relayed(0, faulty)
+        held.write(rows.mark_sent([row.position for row, _ in frames]), {})
         return Relayed(len(frames), faulty)
 
     def _one_by_one(
         self,
-        connection: Any,
+        held: Hold,
         transport: Transport,
         queue: str,
         frames: list[tuple[rows.Row, Frame]],
@@ -210,7 +204,11 @@ class Relay:
         done = Relayed()
         for row, frame in frames:
             try:
-                self._send(transport, queue, [frame])
+                self._send(held, transport, queue, [frame])
+            except Refused as error:
+                self._park(held, row, queue, error)
+                done = replace(done, faulty=done.faulty + 1)
+                continue
             except Unavailable as error:
                 try:
                     self._check_broker(queue)
@@ -221,16 +219,17 @@ class Relay:
                 if row.tries + 1 < self._terms.tries:
                     wait = _PAUSES[min(row.tries, len(_PAUSES) - 1)]
                     values = {"position": row.position, "wait": wait, "error": str(error)}
-                    self._database.run(connection, rows.PUT_OFF, values)
+                    held.write(rows.PUT_OFF, values)
                     return done
-                self._park(connection, row, queue, error)
+                self._park(held, row, queue, error)
                 done = replace(done, faulty=done.faulty + 1)
                 continue
-            self._database.run(connection, rows.mark_sent([row.position]))
+            held.write(rows.mark_sent([row.position]), {})
             done = replace(done, sent=done.sent + 1)
         return done
 
-    def _send(self, transport: Transport, queue: str, frames: list[Frame]) -> None:
+    def _send(self, held: Hold, transport: Transport, queue: str, frames: list[Frame]) -> None:
+        held.renew()
         if self._probe is None:
             transport.send(queue, frames)
             return
@@ -255,11 +254,11 @@ class Relay:
             **{**transport.capabilities.options, **options},
         )
 
-    def _park(self, connection: Any, row: rows.Row, queue: str, error: Exception) -> None:
+    def _park(self, held: Hold, row: rows.Row, queue: str, error: Exception) -> None:
         code = error.code if isinstance(error, TallystickError) else type(error).__name__
         _LOG.warning("outbox: queue %s: message %s cannot be sent (%s)", queue, row.id, code)
         values = {"position": row.position, "error": str(error)}
-        self._database.run(connection, rows.PARK, values)
+        held.write(rows.PARK, values)
 
     def _check_broker(self, queue: str) -> None:
         """Raise if the broker does not answer a new connection: then it is no row's fault."""

@@ -14,8 +14,8 @@ import msgspec
 
 __all__ = [
     "COUNT", "CREATE", "FAULTS", "FAULTY", "INSERT", "LEASE", "LOCK", "NEXT", "OLDEST",
-    "PARK", "PENDING", "PUT_OFF", "QUEUES", "RELEASE", "RETRY", "SEEN", "SENT", "SWEEP", "TABLE",
-    "Fault", "Options", "Row", "mark_sent",
+    "PARK", "PENDING", "PUT_OFF", "QUEUES", "RELEASE", "RENEW", "RETRY", "SEEN", "SENT", "SWEEP",
+    "TABLE",    "Fault", "Options", "Row", "mark_sent",
 ]  # fmt: skip
 
 PENDING: Final = 0
@@ -82,6 +82,9 @@ LOCK: Final = "SELECT queue FROM tallystick_outbox_queues WHERE queue = :queue {
 LEASE: Final = """
 UPDATE tallystick_outbox_queues SET token = :token, until = {now} + :lease
 WHERE queue = :queue AND (until <= {now} OR token = :token) RETURNING queue"""
+RENEW: Final = """
+UPDATE tallystick_outbox_queues SET until = {now} + :lease
+WHERE queue = :queue AND token = :token RETURNING queue"""
 RELEASE: Final = """
 UPDATE tallystick_outbox_queues SET until = 0 WHERE queue = :queue AND token = :token"""
 NEXT: Final = """

@@ -1,0 +1,63 @@
+"""Dead letters that stay, in the hand of a redrive until it ends: each is counted once.
+
+They are unsettled at the broker and in memory, so there is a most, in number and in bytes. One that
+is handed out again after its reservation was over has come round: the new delivery takes the place
+of the old one. A second letter of the same bytes is another letter. No I/O here; times are
+arguments.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from math import inf
+from typing import Final
+
+from tallystick.core.transport import Delivery
+
+__all__ = ["Kept"]
+
+_MOST: Final = 50_000
+_MOST_BYTES: Final = 64 << 20
+
+
+class Kept:
+    """The letters of one redrive that stay."""
+
+    def __init__(self) -> None:
+        self._held: Final[dict[int, Delivery]] = {}
+        self._same: Final[dict[bytes, list[tuple[float, int]]]] = {}
+        self._order: Final = count()
+        self._doubtful = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def room(self) -> int:
+        """How many more may be held."""
+        return max(_MOST - len(self._held), 0) if self._bytes < _MOST_BYTES else 0
+
+    def add(self, delivery: Delivery, since: float, now: float) -> bool:
+        """Hold a letter that was taken then; say False if it came round as its time was over."""
+        body, lease = delivery.frame.body, delivery.lease
+        same = self._same.setdefault(body, [])
+        until, number = same[0] if same else (inf, self._doubtful)
+        if until <= now or number < self._doubtful:
+            del self._held[number], same[0]
+        else:
+            self._bytes += len(body)
+        self._held[number := next(self._order)] = delivery
+        same.append((inf if lease is None else since + lease, number))
+        return until > now
+
+    def doubt(self) -> None:
+        """Take note that the connection is gone, maybe: all that are held may be handed out again.
+
+        That is no sign that everything was looked at.
+        """
+        self._doubtful = next(self._order)
+
+    def all(self) -> list[Delivery]:
+        """Give them in the order of taking."""
+        return list(self._held.values())
