@@ -22,6 +22,7 @@ GARBAGE = {
 }
 
 NOWHERE = ["loop", "folder", "missing", "empty/x", os.fsdecode(b"\xe9")]
+NO_JSON = ["empty", "binary", "deep", "number"]
 
 
 @pytest.fixture
@@ -36,9 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name", [*GARBAGE, "loop", "folder", "missing", "empty/x", os.fsdecode(b"\xe9")]
-)
+@pytest.mark.parametrize("name", [*GARBAGE, *NOWHERE])
 @pytest.mark.parametrize(
     "words",
     [
@@ -87,6 +86,34 @@ def test_a_path_that_leads_nowhere_comes_with_a_hint(
     code, _, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
     assert code == 2
     assert said in err
+
+
+@pytest.mark.parametrize("name", [*NOWHERE, *NO_JSON])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "gdpr --require --registry REGISTRY --waivers NAME",
+        "gdpr --mask NAME --registry REGISTRY",
+        "replay NAME --urn urn:babel:orders:created --lake .",
+        "compat NAME NAME",
+        "compat --against HEAD --registry NAME",
+        "export-asyncapi --registry NAME",
+        "gdpr --registry NAME",
+        "serve --registry NAME",
+        "validate list --registry NAME",
+    ],
+)
+def test_a_file_that_a_gate_cannot_read_is_one_line_with_a_hint(
+    words: str, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder.is_dir()
+    given = words.replace("REGISTRY", str(REGISTRY)).replace("NAME", name).split()
+    code, out, err = tally(capsys, "schema", *given)
+    assert (code, out) == (2, "")
+    line, hint, *more = err.splitlines()
+    assert line.startswith("tally: ")
+    assert hint.startswith("  hint: ")
+    assert not more
 
 
 def test_an_output_with_an_empty_name_is_not_taken_for_standard_output(

@@ -1,10 +1,11 @@
-"""Read what the user named: a file, or `-` for standard input."""
+"""Read what the user named: a file, or `-` for standard input; one line says why it cannot be."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from tallystick.cli.dispatch import name_fault
 from tallystick.core.errors import UsageError
 from tallystick.core.scan import MAX_BYTES
 
@@ -19,8 +20,11 @@ def read_message(name: str) -> bytes:
 def read_bytes(name: str, most: int = -1) -> bytes:
     """Give the bytes of a file, or of standard input when the name is `-`; at most so many."""
     if name != "-":
-        with Path(name).open("rb") as file:
-            return file.read(most)
+        try:
+            with Path(name).open("rb") as file:
+                return file.read(most)
+        except OSError as error:
+            raise name_fault(error) from error
     if sys.stdin is None:
         raise UsageError(
             "standard input is closed", code="no_input", hint="give a file, or pipe a message in"

@@ -18,13 +18,13 @@ import datetime as dt
 import json
 import os
 import re
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.annotations import add_outputs, gate, tell_machines
-from tallystick.core.errors import Unavailable, UsageError
+from tallystick.cli.files import read_bytes
+from tallystick.core.errors import UsageError
 from tallystick.schemas.catalog import MANIFEST, Catalog, load_catalog
 from tallystick.schemas.mask import mask_message
 from tallystick.schemas.outputs import Mark
@@ -146,13 +146,9 @@ def compile_pattern(pattern: str | None) -> Callable[[str], bool] | None:
 
 def _waivers(catalog: Catalog, named: Path | None) -> tuple[str, tuple[Waiver, ...]]:
     path = named or catalog.root / _WAIVERS
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError as error:
-        if named is None:
-            return str(path), ()
-        raise Unavailable(f"{path}: {error.strerror}", code="waivers.missing") from error
-    return str(path), parse_waivers(raw, str(path))
+    if named is None and not path.exists():
+        return str(path), ()
+    return str(path), parse_waivers(read_bytes(str(path)), str(path))
 
 
 def _print_required(
@@ -217,10 +213,7 @@ def _marks(
 def _mask(catalog: Catalog, args: argparse.Namespace) -> int:
     if args.json or args.github or args.junit:
         raise UsageError("--mask prints the message alone", code="option.alone")
-    try:
-        raw = sys.stdin.buffer.read() if args.mask == "-" else Path(args.mask).read_bytes()
-    except OSError as error:
-        raise Unavailable(f"{args.mask}: {error.strerror}", code="message.missing") from error
+    raw = read_bytes(args.mask)
     message = parse_json(raw, args.mask)
     urn = _urn(message, args.urn)
     if urn not in catalog.entries:
