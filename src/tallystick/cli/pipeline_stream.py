@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
+from tallystick.cli.annotations import gate
 from tallystick.cli.numbers import above_zero
 from tallystick.core.errors import UsageError
 
@@ -80,6 +81,7 @@ def _clean(args: argparse.Namespace) -> int:
     return 0
 
 
+@gate("tally pipeline stream")
 def _stream(args: argparse.Namespace) -> int:
     from tallystick.pipeline.session import LOCAL, open_session  # noqa: PLC0415
     from tallystick.pipeline.stream import make_stream, stream  # noqa: PLC0415
