@@ -116,6 +116,50 @@ def test_a_file_that_a_gate_cannot_read_is_one_line_with_a_hint(
     assert not more
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "schema gdpr --registry REGISTRY --pattern x",
+        "schema gdpr --registry REGISTRY --require --pattern (",
+        "schema gdpr --registry REGISTRY --mask list",
+        "schema gdpr --registry REGISTRY --mask list --urn urn:x:y",
+        "schema gdpr --registry REGISTRY --mask order --urn urn:x:y",
+        "schema gdpr --registry .",
+        "schema compat one.json",
+        "schema compat --against HEAD --registry REGISTRY --mode odd",
+        "schema compat --against HEAD --registry .",
+        "schema compat --against=-x --registry REGISTRY",
+        "schema compat --against HEAD:none --registry REGISTRY",
+        "schema replay malformed --urn urn:x:y --lake .",
+        "schema serve --compatibility odd",
+        "pipeline run --input list --registry REGISTRY --out lake --conf x",
+        "pipeline run --input list --registry REGISTRY --out lake --fail-if x",
+        "pipeline stream --input list --registry REGISTRY --out lake --trigger x",
+        "pipeline run --input missing --registry REGISTRY --out lake",
+        "pipeline run --input pipe --registry REGISTRY --out lake",
+        "pipeline run --input loop --registry REGISTRY --out lake",
+        "pipeline run --input list --registry REGISTRY --out empty",
+        "pipeline run --input list --registry . --out lake",
+        "pipeline show messages --lake folder",
+        "pipeline tables --lake missing",
+        "pipeline page --lake empty",
+        "pipeline clean --lake missing",
+    ],
+)
+def test_a_request_that_makes_no_sense_is_one_line_with_a_hint(
+    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "order").write_text('{"job":"urn:babel:orders:created","data":{}}')
+    (folder / "registry.json").write_text('{"schemas":[{"urn":"urn:a:b","schema":"malformed"}]}')
+    (folder / "malformed").write_text('{"type":"strin"}')
+    code, out, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
+    assert (code, out) == (2, "")
+    line, hint = err.splitlines()
+    assert line.startswith("tally: ")
+    assert hint.startswith("  hint: ")
+
+
 def test_an_output_with_an_empty_name_is_not_taken_for_standard_output(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -123,5 +123,7 @@ def parse_conf(text: str) -> tuple[str, str]:
     """Give the name and the value of a setting of Spark."""
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise UsageError(f"--conf {text!r} is not KEY=VALUE", code="conf")
+        raise UsageError(
+            f"--conf {text!r} is not KEY=VALUE", code="conf", hint="spark.driver.memory=4g"
+        )
     return name, value

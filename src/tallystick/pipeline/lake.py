@@ -82,7 +82,9 @@ def open_lake(root: Path) -> Iterator[Lake]:
         (root / "runs").mkdir(parents=True, exist_ok=True)
         lock = os.open(root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise Unavailable(f"{root}: {error.strerror}", code="lake") from error
+        raise Unavailable(
+            f"{root}: {error.strerror}", code="lake", hint="give a folder that can be written"
+        ) from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -259,12 +259,14 @@ def parse_schema(raw: bytes, path: str) -> Any:
 
 def _fetch(read: Read, path: str, where: str) -> bytes:
     if _leaves(path):
-        raise Rejected(f"{where}: {path!r} leaves the registry's folder", code="registry.path")
+        raise Rejected(
+            f"{where}: {path!r} leaves the registry's folder", code="registry.path", hint=_HINT
+        )
     try:
         return read(path)
     except OSError as error:
         raise Unavailable(
-            f"{where}: {path}: {error.strerror or error}", code="registry.missing"
+            f"{where}: {path}: {error.strerror or error}", code="registry.missing", hint=_HINT
         ) from error
 
 
@@ -274,11 +276,13 @@ def read_inside(root: Path, path: str) -> bytes:
     home = os.path.realpath(root)
     if os.path.commonpath([home, real]) != home:
         raise Rejected(
-            f"{path}: a symbolic link leads out of the registry's folder", code="registry.path"
+            f"{path}: a symbolic link leads out of the registry's folder",
+            code="registry.path",
+            hint=_HINT,
         )
     with open(real, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Rejected(f"{path}: not a regular file", code="registry.path")
+            raise Rejected(f"{path}: not a regular file", code="registry.path", hint=_HINT)
         return file.read()
 
 
