@@ -22,8 +22,9 @@ from tallystick.core.errors import UsageError
 
 __all__ = ["add_work", "parse_conf", "register_stream"]
 
-_TRIGGER: Final = re.compile(r"(\d+)\s*(ms|s|m|h)")
-_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_TRIGGER: Final = re.compile(r"([0-9]{1,9})\s*(ms|s|m|h)")
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_LONGEST: Final = 86_400_000
 _SMALL: Final = 64 << 20
 
 
@@ -112,11 +113,16 @@ def _stream(args: argparse.Namespace) -> int:
 
 
 def parse_trigger(text: str) -> str:
-    """Give a time such as `10s` in the words of Spark."""
+    """Give a time such as `10s`, a day at most, in the words of Spark."""
     found = _TRIGGER.fullmatch(text.strip())
-    if not found:
-        raise UsageError(f"--trigger {text!r} is no time", code="trigger", hint="10s, 500ms, 1m")
-    return f"{found[1]} {_UNITS[found[2]]}"
+    length = int(found[1]) * _UNITS[found[2]] if found else _LONGEST + 1
+    if length > _LONGEST:
+        raise UsageError(
+            f"--trigger {text[:40]!r} is no time",
+            code="trigger",
+            hint="10s, 500ms, 1m; up to a day, 24h",
+        )
+    return f"{length} milliseconds"
 
 
 def parse_conf(text: str) -> tuple[str, str]:
