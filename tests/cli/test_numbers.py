@@ -123,6 +123,12 @@ def test_no_command_takes_a_number_that_argparse_alone_reads(noun: str) -> None:
         ("broker up redis --limit nan", "'nan' is no time from 0"),
         ("replay x --rate 1e-300", "'1e-300' is no rate from 0.00001"),
         ("replay x --rate inf", "'inf' is no rate"),
+        (
+            "capture redis://h?timeout=nan q -o x",
+            "timeout is 'nan', not a number from 0 to 2000000",
+        ),
+        ("capture artemis://h?timeout=1e300 q -o x", "timeout is '1e300', not a number from 0"),
+        ("capture pulsar://h?timeout=-1 q -o x", "timeout is '-1', not a number from 0"),
         ("lab perf --rate 1e9", "'1e9' is no whole rate"),
         ("lab perf --duration 86401", "'86401' is no whole number of seconds"),
         ("lab run-tier full --broker vm --limit nan", "'nan' is no time above 0"),
