@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from tallystick.core.errors import UsageError
-from tallystick.lab.combinations import ACK_MODES
+from tallystick.lab.combinations import ACK_MODE_NAMES
 
 __all__ = ["LOAD", "SEEDS", "SHAPE", "TRAFFIC", "read_literal", "read_parameters"]
 
@@ -53,7 +53,7 @@ LOAD: Final[Mapping[str, Rule]] = {
     "transactional": _FLAG,
     "tx_batch_size": _ABOVE,
     "inbound_rate": _COUNT,
-    "ack_mode": _one_of(*ACK_MODES),
+    "ack_mode": _one_of(*ACK_MODE_NAMES),
     "no_local": _FLAG,
     "exclusive": _FLAG,
     "prefetch_count": _COUNT,
