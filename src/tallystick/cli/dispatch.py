@@ -97,7 +97,8 @@ def name_fault(error: OSError) -> Unavailable:
     if isinstance(error, FileNotFoundError):
         return Unavailable(f"no such file: {error.filename}", code="io", hint="Check the path.")
     text = f"{error.strerror}: {error.filename or ''}".rstrip(": ")
-    return Unavailable(text, code="io", hint=_HINTS.get(error.errno or 0, "Check the path."))
+    hint = "Check the path." if error.filename else ""
+    return Unavailable(text, code="io", hint=_HINTS.get(error.errno or 0, hint))
 
 
 def _run(argv: list[str], nouns: Mapping[str, str], arguments: argparse.Namespace) -> int:
