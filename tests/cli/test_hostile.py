@@ -160,6 +160,26 @@ def test_a_request_that_makes_no_sense_is_one_line_with_a_hint(
     assert hint.startswith("  hint: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "envelope show -",
+        "event validate - --batch",
+        "schema validate - --registry REGISTRY",
+        "schema validate --jsonl - --registry REGISTRY",
+        "schema gdpr --mask - --registry REGISTRY",
+        "schema replay - --urn urn:a:b --lake .",
+    ],
+)
+def test_a_closed_standard_input_is_one_line_with_a_hint(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
+    assert code == 2
+    assert err == "tally: standard input is closed\n  hint: give a file, or pipe a message in\n"
+
+
 def test_an_output_with_an_empty_name_is_not_taken_for_standard_output(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
