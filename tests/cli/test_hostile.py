@@ -144,12 +144,23 @@ def test_a_file_that_a_gate_cannot_read_is_one_line_with_a_hint(
         "pipeline tables --lake missing",
         "pipeline page --lake empty",
         "pipeline clean --lake missing",
+        "pipeline tables --lake no_json",
+        "pipeline show messages --lake no_object",
+        "pipeline page --lake no_object",
+        "schema replay true --urn urn:x:y --lake no_members",
+        "pipeline run --input list --registry REGISTRY --out no_members --dry-run",
+        "pipeline run --input= --registry REGISTRY --out lake --dry-run",
+        "pipeline run --input list --registry REGISTRY --out lake --fail-if bad>\u0663",
     ],
 )
 def test_a_request_that_makes_no_sense_is_one_line_with_a_hint(
     words: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(folder / "pipe")
+    (folder / "true").write_text("true")
+    for lake, manifest in {"no_json": "{", "no_object": "[]", "no_members": '{"key":1}'}.items():
+        (folder / lake).mkdir()
+        (folder / lake / "manifest.json").write_text(manifest)
     (folder / "order").write_text('{"job":"urn:babel:orders:created","data":{}}')
     (folder / "registry.json").write_text('{"schemas":[{"urn":"urn:a:b","schema":"malformed"}]}')
     (folder / "malformed").write_text('{"type":"strin"}')

@@ -31,7 +31,7 @@ from tallystick.core.errors import UsageError
 
 __all__ = ["holds", "register"]
 
-_RULE: Final = re.compile(r"\s*([a-z_.]+)\s*(>=|<=|>|<|=)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+_RULE: Final = re.compile(r"\s*([a-z_.]+)\s*(>=|<=|>|<|=)\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*")
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq,
 }  # fmt: skip

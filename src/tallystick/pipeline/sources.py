@@ -136,6 +136,8 @@ def find_sources(inputs: Sequence[str]) -> tuple[Source, ...]:
 def list_files(name: str) -> list[Path]:
     """Give the files that a name means: itself, those in it, or those that fit."""
     path = Path(name)
+    if not name:  # an unset variable of a shell is not this folder
+        raise Unavailable("an input has no name", code="input.missing", hint=_HINT)
     if path.is_dir():
         return [
             inner.resolve()
