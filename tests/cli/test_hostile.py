@@ -22,6 +22,7 @@ GARBAGE = {
 }
 
 NOWHERE = ["loop", "folder", "missing", "empty/x", os.fsdecode(b"\xe9")]
+NO_JSON = ["empty", "binary", "deep", "number"]
 
 
 @pytest.fixture
@@ -36,9 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name", [*GARBAGE, "loop", "folder", "missing", "empty/x", os.fsdecode(b"\xe9")]
-)
+@pytest.mark.parametrize("name", [*GARBAGE, *NOWHERE])
 @pytest.mark.parametrize(
     "words",
     [
@@ -87,6 +86,109 @@ def test_a_path_that_leads_nowhere_comes_with_a_hint(
     code, _, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
     assert code == 2
     assert said in err
+
+
+@pytest.mark.parametrize("name", [*NOWHERE, *NO_JSON])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "gdpr --require --registry REGISTRY --waivers NAME",
+        "gdpr --mask NAME --registry REGISTRY",
+        "replay NAME --urn urn:babel:orders:created --lake .",
+        "compat NAME NAME",
+        "compat --against HEAD --registry NAME",
+        "export-asyncapi --registry NAME",
+        "gdpr --registry NAME",
+        "serve --registry NAME",
+        "validate list --registry NAME",
+    ],
+)
+def test_a_file_that_a_gate_cannot_read_is_one_line_with_a_hint(
+    words: str, name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder.is_dir()
+    given = words.replace("REGISTRY", str(REGISTRY)).replace("NAME", name).split()
+    code, out, err = tally(capsys, "schema", *given)
+    assert (code, out) == (2, "")
+    line, hint, *more = err.splitlines()
+    assert line.startswith("tally: ")
+    assert hint.startswith("  hint: ")
+    assert not more
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "schema gdpr --registry REGISTRY --pattern x",
+        "schema gdpr --registry REGISTRY --require --pattern (",
+        "schema gdpr --registry REGISTRY --mask list",
+        "schema gdpr --registry REGISTRY --mask list --urn urn:x:y",
+        "schema gdpr --registry REGISTRY --mask order --urn urn:x:y",
+        "schema gdpr --registry .",
+        "schema compat one.json",
+        "schema compat --against HEAD --registry REGISTRY --mode odd",
+        "schema compat --against HEAD --registry .",
+        "schema compat --against=-x --registry REGISTRY",
+        "schema compat --against HEAD:none --registry REGISTRY",
+        "schema replay malformed --urn urn:x:y --lake .",
+        "schema serve --compatibility odd",
+        "pipeline run --input list --registry REGISTRY --out lake --conf x",
+        "pipeline run --input list --registry REGISTRY --out lake --fail-if x",
+        "pipeline stream --input list --registry REGISTRY --out lake --trigger x",
+        "pipeline run --input missing --registry REGISTRY --out lake",
+        "pipeline run --input pipe --registry REGISTRY --out lake",
+        "pipeline run --input loop --registry REGISTRY --out lake",
+        "pipeline run --input list --registry REGISTRY --out empty",
+        "pipeline run --input list --registry . --out lake",
+        "pipeline show messages --lake folder",
+        "pipeline tables --lake missing",
+        "pipeline page --lake empty",
+        "pipeline clean --lake missing",
+        "pipeline tables --lake no_json",
+        "pipeline show messages --lake no_object",
+        "pipeline page --lake no_object",
+        "schema replay true --urn urn:x:y --lake no_members",
+        "pipeline run --input list --registry REGISTRY --out no_members --dry-run",
+        "pipeline run --input= --registry REGISTRY --out lake --dry-run",
+        "pipeline run --input list --registry REGISTRY --out lake --fail-if bad>\u0663",
+    ],
+)
+def test_a_request_that_makes_no_sense_is_one_line_with_a_hint(
+    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "true").write_text("true")
+    for lake, manifest in {"no_json": "{", "no_object": "[]", "no_members": '{"key":1}'}.items():
+        (folder / lake).mkdir()
+        (folder / lake / "manifest.json").write_text(manifest)
+    (folder / "order").write_text('{"job":"urn:babel:orders:created","data":{}}')
+    (folder / "registry.json").write_text('{"schemas":[{"urn":"urn:a:b","schema":"malformed"}]}')
+    (folder / "malformed").write_text('{"type":"strin"}')
+    code, out, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
+    assert (code, out) == (2, "")
+    line, hint = err.splitlines()
+    assert line.startswith("tally: ")
+    assert hint.startswith("  hint: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "envelope show -",
+        "event validate - --batch",
+        "schema validate - --registry REGISTRY",
+        "schema validate --jsonl - --registry REGISTRY",
+        "schema gdpr --mask - --registry REGISTRY",
+        "schema replay - --urn urn:a:b --lake .",
+    ],
+)
+def test_a_closed_standard_input_is_one_line_with_a_hint(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
+    assert code == 2
+    assert err == "tally: standard input is closed\n  hint: give a file, or pipe a message in\n"
 
 
 def test_an_output_with_an_empty_name_is_not_taken_for_standard_output(

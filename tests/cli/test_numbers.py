@@ -20,6 +20,8 @@ from tallystick.cli.numbers import (
     stamp,
     wait,
     whole,
+    whole_per_second,
+    whole_seconds,
 )
 
 HUGE = "9" * 5000
@@ -36,7 +38,21 @@ READERS: dict[Callable[[str], float], tuple[str, list[str], dict[str, float]]] =
     ),
     wait: ("'-1' is no time from 0", ["-1", "2000001"], {"0": 0.0, "-0.0": 0.0, "2.": 2.0}),
     stamp: ("'-1' is no number of seconds from 0", ["-1", "1e12"], {"0": 0.0, "1.7e9": 1.7e9}),
-    per_second: ("'0' is no rate above 0", ["0", "-2", "1e10"], {"0.1": 0.1, "1e9": 1e9}),
+    per_second: (
+        "'0' is no rate from 0.00001 to 1000000000 a second",
+        ["0", "-2", "-0.0", "1e-300", "0.000009", "1e10"],
+        {"0.1": 0.1, "1e9": 1e9, "0.00001": 0.00001},
+    ),
+    whole_per_second: (
+        "'0' is no whole rate from 1",
+        ["0", "-1", "0.5", "1000000001"],
+        {"1": 1, "1000000000": 10**9},
+    ),
+    whole_seconds: (
+        "'0' is no whole number of seconds from 1 to 86400",
+        ["0", "-1", "0.5", "86401"],
+        {"1": 1, "86400": 86_400},
+    ),
 }
 
 
@@ -105,6 +121,21 @@ def test_no_command_takes_a_number_that_argparse_alone_reads(noun: str) -> None:
         (f"replay x --since {HUGE}", "is no time, like 2026-01-31T12:00:00Z"),
         (f"envelope project x --broker kafka --tiers {HUGE}", "is no whole number above 0, like"),
         ("broker up redis --limit nan", "'nan' is no time from 0"),
+        ("replay x --rate 1e-300", "'1e-300' is no rate from 0.00001"),
+        ("replay x --rate inf", "'inf' is no rate"),
+        (
+            "capture redis://h?timeout=nan q -o x",
+            "timeout is 'nan', not a number from 0 to 2000000",
+        ),
+        ("capture artemis://h?timeout=1e300 q -o x", "timeout is '1e300', not a number from 0"),
+        ("capture pulsar://h?timeout=-1 q -o x", "timeout is '-1', not a number from 0"),
+        ("lab perf --rate 1e9", "'1e9' is no whole rate"),
+        ("lab perf --duration 86401", "'86401' is no whole number of seconds"),
+        ("lab run-tier full --broker vm --limit nan", "'nan' is no time above 0"),
+        ("faults run redis --workers 65", "--workers from 1 to 64"),
+        ("pipeline stream --input x --out y --trigger 25h", "up to a day, 24h"),
+        ("pipeline stream --input x --out y --trigger \u0663s", "is no time"),
+        (f"pipeline stream --input x --out y --trigger {HUGE}s", "is no time"),
     ],
 )
 def test_a_number_that_cannot_be_is_one_line_and_exit_2(

@@ -37,3 +37,16 @@ def test_an_app_that_is_not_there_is_a_usage_error(
 ) -> None:
     assert main(["run", given]) == 2
     assert capsys.readouterr().err.startswith("tally: ")
+
+
+def test_an_app_with_a_broken_registry_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "registry.json").write_text("{bad")
+    (tmp_path / "broken_shop.py").write_text(
+        'from tallystick import App\napp = App("memory://", catalog="registry.json")\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main(["run", "broken_shop:app", "--idle", "0"]) == 2
+    assert capsys.readouterr().err.startswith("tally: registry.json:1: expecting property name")

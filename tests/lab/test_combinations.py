@@ -8,7 +8,7 @@ import pytest
 
 from tallystick.core.errors import UsageError
 from tallystick.lab.combinations import (
-    ACK_MODES,
+    ACK_MODE_NAMES,
     FLAGS,
     Parameters,
     all_combinations,
@@ -29,7 +29,7 @@ def test_there_are_exactly_9216_sets_and_each_is_different() -> None:
 def test_every_flag_mode_and_size_meets_every_other() -> None:
     seen = {tuple(as_mapping(one).values()) for one in all_combinations()}
     sizes = ("no_body", "one_body", "multi_body")
-    every = product(*[(False, True)] * len(FLAGS), ACK_MODES, sizes)
+    every = product(*[(False, True)] * len(FLAGS), ACK_MODE_NAMES, sizes)
     assert seen == set(every)
 
 

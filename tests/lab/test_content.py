@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,10 +35,19 @@ def envelopes(place: Place, kind: Any = Client) -> Book:
 
 def test_envelopes_are_canonical_and_no_two_cases_share_an_id() -> None:
     made = [*make_envelopes("a"), *make_envelopes("b")]
-    assert [encode(decode(one)) for one in made] == made
+    assert [one for one in made if encode(decode(one)) != one] == [
+        one for one in made if b'"urn"' in one
+    ]
     read = [decode(one) for one in made]
-    assert len({one.meta and one.meta.id for one in read}) == 6
-    assert len({one.trace_id for one in read}) == 6
+    assert len({one.meta and one.meta.id for one in read}) == 14
+    assert len({one.trace_id for one in read}) == 14
+
+
+def test_some_envelopes_are_named_by_their_urn_beside_each_job_that_names_nothing() -> None:
+    """The alias rule: a `job` that is no string, or blank, is as good as none."""
+    aliased = [one for one in make_envelopes("a") if decode(one).urn == "urn:babel:lab:alias"]
+    jobs = [json.loads(one)["job"] for one in aliased]
+    assert jobs == ["", " \t", None, 5]
 
 
 def test_an_envelope_arrives_byte_for_byte_also_when_it_is_redelivered(place: Place) -> None:
@@ -73,7 +83,7 @@ class DropsTheRedelivered(roles.Receiver):  # type: ignore[misc]
 @pytest.mark.parametrize(
     ("kind", "role", "reason"),
     [
-        (Reencodes, "SENDER", "3 lost, 3 altered"),
+        (Reencodes, "SENDER", "7 lost, 7 altered"),
         (CountsDeliveries, "SENDER", "headers"),
         (ForgetsTheUrn, "SENDER", "properties"),
         (DropsTheRedelivered, "RECEIVER", "redelivered"),

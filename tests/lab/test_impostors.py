@@ -100,7 +100,7 @@ def crashes_hold() -> bool:
     tags = [1, 2, 3, 4]
     count = {
         (mode, point): len(probe_crash._steps(mode, point, tags))
-        for mode in combinations.ACK_MODES
+        for mode in combinations.ACK_MODE_NAMES
         for point in ("before", "half", "acked", "rolled_back", "after")
     }
     some = {

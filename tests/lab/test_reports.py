@@ -156,7 +156,7 @@ def test_the_case_goes_before_the_command_line_and_that_before_the_defaults() ->
 def test_without_a_mode_each_message_is_acknowledged(about: Mapping[str, Any]) -> None:
     found = assignment.complete({}, about)
     told = {name: found[name] for name in ("no_ack", "ack_every", "ack_first", "ack_tx")}
-    assert told == assignment.ACK_MODES["auto"]
+    assert told == assignment.ACK_SETTINGS["auto"]
 
 
 def test_an_inactive_consumer_is_none() -> None:

@@ -21,21 +21,26 @@ WRONG = {
     "lab run --clients python --cases nope*": "tally lab run --list",
     "lab run --broker rabbitmq --clients python --cases nope*": "no case is called nope*",
     "lab run --clients python --set nope": "not name=value",
-    "lab run --clients python --set P2P_NUM_MESSAGES=-1": "P2P_NUM_MESSAGES=-1",
+    "lab run --clients python --set P2P_NUM_MESSAGES=-1": "a whole number from 0 on",
+    "lab run --clients python --set P2P_MESSAGES=5": "'P2P_MESSAGES' is no parameter here",
+    "lab run --broker vm --clients python --known /dev/null": "pattern -> reason",
     "lab run --parallel 0": "'0' is no whole number above 0",
     "lab run --seed -1": "'-1' is no seed: 0 to 2147483647",
     "lab run --seed 2147483648": "'2147483648' is no seed",
-    "lab circuit seed=2147483648": "seed=2147483648 is not a whole number from 0 to 2147483647",
+    "lab circuit seed=2147483648": "give a whole number from 0 to 2147483647",
     "lab run --timeout nan": "'nan' is no time above 0",
     "lab run --timeout 0": "'0' is no time above 0",
     "lab attach --enlist -1": "'-1' is no time above 0",
     "lab attach -p 99999": "'99999' is no port",
     "lab attach -p 1": "Connection refused",
     "lab circuit nope=1": "one of ack_mode, batches",
-    "lab circuit num_messages=many": "num_messages=many is not a whole number above 0",
+    "lab circuit num_messages=many": "give a whole number from 1 to 2147483647",
     "lab circuit ack_mode=nope": "one of tx, auto",
     "lab perf num_messages=7": "'num_messages' is no parameter here",
-    "lab perf --rate 0": "'0' is no whole number above 0",
+    "lab circuit batches=99999999999999999999": "give a whole number from 1 to 2147483647",
+    "lab circuit batches=0": "give a whole number from 1 to",
+    "lab circuit persistent=maybe": "give true or false",
+    "lab perf --rate 0": "'0' is no whole rate from 1 to 1000000000",
     "lab run-tier pairwise --broker vm --only nope": "tally lab combinations pairwise",
     "lab run-tier pairwise --broker rabbitmq --url amqp://127.0.0.1:x/": "is no AMQP URL",
     "lab run-tier pairwise --broker rabbitmq --url amqp://127.0.0.1:99999/": "is no AMQP URL",
@@ -54,6 +59,8 @@ WRONG = {
     "lab run --list --interop /dev": "a client is a program",
     "lab fields 1.0 --broker artemis --values /dev/null": "holds no AMQP 1.0 values",
     "lab clock-reference --udp 99999": "'99999' is no port",
+    "lab clock-reference --udp 0 --host 192.0.2.1": "an address of this machine",
+    "lab fields 0-9-1 --broker rabbitmq --values x": "--values needs AMQP 1.0",
 }
 
 
@@ -65,6 +72,7 @@ def test_wrong_words_are_told_in_one_line_and_are_usage(
     told = capsys.readouterr()
     assert WRONG[words] in told.err
     assert "internal fault" not in told.err
+    assert "\n  hint: " in told.err or "error: argument" in told.err
     assert told.out == ""
 
 

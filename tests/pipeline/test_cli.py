@@ -54,9 +54,21 @@ def test_what_is_wrong_is_one_clear_line(
         given += ["--registry", str(registry)]
     code = main(["pipeline", "run", "--out", str(tmp_path / "lake"), *given])
     told = capsys.readouterr().err
-    assert code in (1, 2)
+    assert code == 2
     assert said.lower() in told.lower()
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("verb", ["run", "stream"])
+@pytest.mark.parametrize("schema", ["{bad", "[]", '{"type": "strin"}', '{"$ref": "gone.json"}'])
+def test_a_registry_that_cannot_be_loaded_is_no_finding(
+    verb: str, schema: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "registry.json").write_text('{"schemas":[{"urn":"urn:a:b","schema":"s.json"}]}')
+    (tmp_path / "s.json").write_text(schema)
+    given = ["--input", str(tmp_path), "--registry", str(tmp_path), "--out", str(tmp_path / "lake")]
+    assert main(["pipeline", verb, *given, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["file"] == str(tmp_path / "s.json")
 
 
 def test_the_tables_are_listed_with_their_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -195,7 +195,8 @@ def test_a_store_that_is_away_is_one_clear_line_without_its_secret(kind: str, ur
 @pytest.mark.parametrize(
     "url",
     ["", "nonsense", "mysql://x", "redis:", "sqlite:///", "sqlite:///:memory:", "sqlite://host/x",
-     "memory:?keep=x", "memory:?lease=0", "memory:?lease=nan", "memory:?colour=red"],
+     "memory:?keep=x", "memory:?lease=0", "memory:?lease=nan", "memory:?keep=1e300",
+     "memory:?colour=red"],
 )  # fmt: skip
 def test_a_wrong_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -58,6 +58,7 @@ def test_a_bad_manifest_names_file_line_and_pointer(manifest: str, pointer: str,
         parse_catalog(manifest, registry({"a.json": True}), "r.json")
     assert caught.value.pointer == pointer
     assert caught.value.message.startswith(f"r.json:{line}: ")
+    assert "tally schema check" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,7 @@ def test_a_schema_that_is_not_exact_json_is_rejected_with_its_line(
     with pytest.raises(Rejected) as caught:
         parse_catalog(one(), registry({"a.json": text}))
     assert (caught.value.code, caught.value.message.split(":")[1]) == (code, str(line))
+    assert caught.value.hint, "and it is said what to do"
 
 
 def test_an_unknown_dialect_is_rejected() -> None:

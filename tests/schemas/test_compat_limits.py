@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from tallystick.schemas.compat import compare
+from tallystick.schemas.containment.keywords import Clause, clauses
+from tallystick.schemas.containment.nodes import Exhausted, Source, Space
+from tallystick.schemas.containment.search import make_space
 from tallystick.schemas.witness import check_witness
 
 
@@ -119,6 +122,38 @@ def test_a_pair_ends_when_its_time_is_over_and_says_so() -> None:
     assert found.verdict == "unknown"
     assert "time" in found.reason
     assert compare(old, new, "strict", clock=lambda: 0.0).verdict == "compatible"
+
+
+def tagged(count: int) -> Any:
+    """Make a union of objects that a tag tells apart."""
+    return {
+        "oneOf": [
+            {"properties": {"kind": {"const": at}}, "required": ["kind"]} for at in range(count)
+        ]
+    }
+
+
+def clauses_of(schema: Any, space: Space) -> list[Clause]:
+    source = Source(schema, "draft-07", formats=True)
+    return clauses(space, space.node(schema, source), True, "object")
+
+
+@pytest.mark.parametrize(("count", "left"), [(99, 1000), (200, 600)])
+def test_setting_the_members_of_a_union_against_each_other_costs_steps(
+    count: int, left: int
+) -> None:
+    space = make_space(1000)
+    clauses_of(tagged(count), space)
+    assert space.budget == left
+
+
+def test_a_union_that_is_too_wide_ends_with_its_budget_or_its_time() -> None:
+    with pytest.raises(Exhausted, match="budget"):
+        clauses_of(tagged(400), make_space(1000))
+    moments = iter(range(10_000))
+    with pytest.raises(Exhausted, match="time"):
+        clauses_of(tagged(50), make_space(1000, lambda: float(next(moments)), 10.0))
+    assert next(moments) == 12, "it is asked for each member"
 
 
 def test_what_leads_to_itself_is_never_proven() -> None:

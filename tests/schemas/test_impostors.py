@@ -13,6 +13,7 @@ import pytest
 
 from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas import fast, guard, ids, intricacy
+from tallystick.schemas.containment import apart as glance
 from tests.impostors.patches import Patches
 from tests.impostors.rows import impostors_in
 from tests.schemas import registry_laws
@@ -130,8 +131,27 @@ def ids_hold() -> bool:
     return order == ["c", "b"] and ids.parse_lock(b'{"ids": {"a": 2147483647}}') == {"a": 2**31 - 1}
 
 
+def apart_holds() -> bool:
+    def tagged(**tags: Any) -> Any:
+        return {"type": "object", "properties": tags, "required": list(tags)}
+
+    either = {"type": ["object", "null"]}
+    one, two, loose = {"const": 1}, {"enum": [2, 3]}, {"type": "object", "properties": {"a": True}}
+    apart = [
+        (False, {}), (one, two), ({"type": "integer"}, {"type": ["string", "null"]}),
+        (tagged(a=one), tagged(a=two, b={})), (tagged(a=tagged(b=one)), tagged(a=tagged(b=two))),
+    ]  # fmt: skip
+    close = [
+        (True, {}), (one, {"enum": [1.0, 2]}), (one, {"type": "integer"}), (loose, tagged(a=False)),
+        ({**one, "$ref": "#"}, two), (tagged(a=one), tagged(b=two)),
+        (tagged(a=one) | either, tagged(a=two) | either),
+    ]  # fmt: skip
+    found = [glance.are_apart(*map(glance.look, pair)) for pair in (*apart, *close)]
+    return found == [True] * len(apart) + [False] * len(close)
+
+
 LAWS = (
-    quick_types_hold, ways_hold, growth_holds, circles_hold, ids_hold,
+    apart_holds, quick_types_hold, ways_hold, growth_holds, circles_hold, ids_hold,
     *registry_laws.LAWS, the_guard_holds,
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -39,13 +40,13 @@ func project(raw []byte) amqp.Publishing {
 	read := object{}
 	check(json.Unmarshal(raw, &read))
 	meta, _ := read["meta"].(object)
-	text := func(values ...any) string {
-		for _, value := range values {
-			if found, _ := value.(string); found != "" {
-				return found
-			}
-		}
-		return ""
+	text := func(value any) string {
+		found, _ := value.(string)
+		return found
+	}
+	name := text(read["job"])
+	if strings.Trim(name, " \t\n\v\f\r") == "" {
+		name = text(read["urn"])
 	}
 	headers := amqp.Table{"x-source-lang": text(meta["lang"])}
 	counts := object{"x-schema-version": meta["schema_version"], "x-attempts": read["attempts"]}
@@ -56,7 +57,7 @@ func project(raw []byte) amqp.Publishing {
 	}
 	maps.DeleteFunc(headers, func(_ string, value any) bool { return value == "" })
 	return amqp.Publishing{
-		Headers: headers, Body: raw, Type: text(read["job"], read["urn"]), MessageId: text(meta["id"]),
+		Headers: headers, Body: raw, Type: name, MessageId: text(meta["id"]),
 		CorrelationId: text(read["trace_id"]), AppId: "babelqueue", ContentType: "application/json",
 		ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
 	}

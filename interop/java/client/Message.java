@@ -61,9 +61,9 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
     headers.put("x-attempts", of(read, "attempts", JsonElement::getAsInt));
     headers.put("x-source-lang", text(meta, "lang"));
     headers.values().removeIf(Objects::isNull);
-    String job = text(read, "job");
+    String job = read.get("job") instanceof JsonPrimitive said && said.isString() ? said.getAsString() : "";
     return new Message(new AMQP.BasicProperties.Builder()
-        .headers(headers).type(job == null ? text(read, "urn") : job).correlationId(text(read, "trace_id"))
+        .headers(headers).type(job.matches("\\s*") ? text(read, "urn") : job).correlationId(text(read, "trace_id"))
         .messageId(text(meta, "id")).appId("babelqueue").contentType("application/json")
         .contentEncoding("utf-8").deliveryMode(2).build(), body);
   }

@@ -33,8 +33,9 @@ export function project(body: Buffer): [Buffer, Options.Publish] {
   if (read.meta?.schema_version != null) headers["x-schema-version"] = int32(read.meta.schema_version);
   if (read.attempts != null) headers["x-attempts"] = int32(read.attempts);
   if (read.meta?.lang != null) headers["x-source-lang"] = read.meta.lang;
+  const named = typeof read.job === "string" && /[^ \t\n\v\f\r]/.test(read.job);
   return [body, {
-    headers, type: read.job ?? read.urn ?? undefined, correlationId: read.trace_id ?? undefined,
+    headers, type: (named ? read.job : read.urn) ?? undefined, correlationId: read.trace_id ?? undefined,
     messageId: read.meta?.id ?? undefined, appId: "babelqueue", contentType: "application/json",
     contentEncoding: "utf-8", deliveryMode: 2,
   }];

@@ -169,8 +169,10 @@ def project(body: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     meta = envelope.get("meta") or {}
     headers = {"x-schema-version": meta.get("schema_version"), "x-source-lang": meta.get("lang"),
                "x-attempts": envelope.get("attempts")}  # fmt: skip
+    job = envelope.get("job")
+    named = isinstance(job, str) and job.strip(" \t\n\v\f\r")
     properties = {
-        "type": envelope.get("job", envelope.get("urn")), "message_id": meta.get("id"),
+        "type": job if named else envelope.get("urn"), "message_id": meta.get("id"),
         "correlation_id": envelope.get("trace_id"), "app_id": "babelqueue", "delivery_mode": 2,
         "content_type": "application/json", "content_encoding": "utf-8",
     }  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Final
 from tallystick import __version__
 from tallystick.core.errors import TallystickError, Unavailable, exit_code
 
-__all__ = ["BROKEN_PIPE", "TRACEBACK", "run", "write_fault"]
+__all__ = ["BROKEN_PIPE", "TRACEBACK", "name_fault", "run", "write_fault"]
 
 BROKEN_PIPE: Final = 141
 """128 + SIGPIPE: the reader has seen enough, and nobody can say how it would have ended."""
@@ -57,7 +57,7 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
         fault = error
     except OSError as error:
         _drop_output()
-        fault = _name_fault(error)
+        fault = name_fault(error)
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
@@ -92,11 +92,13 @@ def _end_output(text: str) -> bool:
     return True
 
 
-def _name_fault(error: OSError) -> Unavailable:
+def name_fault(error: OSError) -> Unavailable:
+    """Say in one line what the system refused, with a hint."""
     if isinstance(error, FileNotFoundError):
         return Unavailable(f"no such file: {error.filename}", code="io", hint="Check the path.")
     text = f"{error.strerror}: {error.filename or ''}".rstrip(": ")
-    return Unavailable(text, code="io", hint=_HINTS.get(error.errno or 0, ""))
+    hint = "Check the path." if error.filename else ""
+    return Unavailable(text, code="io", hint=_HINTS.get(error.errno or 0, hint))
 
 
 def _run(argv: list[str], nouns: Mapping[str, str], arguments: argparse.Namespace) -> int:

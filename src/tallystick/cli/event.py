@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from tallystick.cli.files import read_bytes
+from tallystick.cli.files import read_bytes, standard_input
 from tallystick.core.envelope import decode, encode
 from tallystick.core.errors import Rejected, UsageError
 from tallystick.events.event import CORE, Event
@@ -140,7 +140,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 def _chunks(name: str) -> Iterator[bytes]:
     """Give a file, or standard input, piece by piece."""
     if name == "-":
-        yield from iter(lambda: sys.stdin.buffer.read(_CHUNK), b"")
+        yield from iter(lambda: standard_input().buffer.read(_CHUNK), b"")
         return
     with Path(name).open("rb") as file:
         yield from iter(lambda: file.read(_CHUNK), b"")

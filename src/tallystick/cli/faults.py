@@ -26,6 +26,7 @@ from tallystick.suites.faults.table import SUBJECTS, Subject, find_subject
 
 __all__ = ["register"]
 
+_MOST_WORKERS: Final = 64
 _COLUMNS: Final = (
     "sent", "effects", "lost", "unexpected", "doubled", "duplicated", "absorbed", "recovered",
 )  # fmt: skip
@@ -71,8 +72,12 @@ def _list(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     subjects = _choose(args.broker)
-    if not args.messages or not args.workers:
-        raise UsageError("a run needs messages and workers", code="nothing")
+    if not args.messages or args.workers not in range(1, _MOST_WORKERS + 1):
+        raise UsageError(
+            "a run needs messages and workers",
+            code="nothing",
+            hint=f"--messages above 0, --workers from 1 to {_MOST_WORKERS}",
+        )
     results: list[tuple[Journal, Account]] = []
     with ExitStack() as stack:
         stack.enter_context(end_in_order())

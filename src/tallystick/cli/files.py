@@ -1,14 +1,16 @@
-"""Read what the user named: a file, or `-` for standard input."""
+"""Read what the user named: a file, or `-` for standard input; one line says why it cannot be."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TextIO
 
+from tallystick.cli.dispatch import name_fault
 from tallystick.core.errors import UsageError
 from tallystick.core.scan import MAX_BYTES
 
-__all__ = ["read_bytes", "read_message"]
+__all__ = ["read_bytes", "read_message", "standard_input"]
 
 
 def read_message(name: str) -> bytes:
@@ -19,10 +21,18 @@ def read_message(name: str) -> bytes:
 def read_bytes(name: str, most: int = -1) -> bytes:
     """Give the bytes of a file, or of standard input when the name is `-`; at most so many."""
     if name != "-":
-        with Path(name).open("rb") as file:
-            return file.read(most)
+        try:
+            with Path(name).open("rb") as file:
+                return file.read(most)
+        except OSError as error:
+            raise name_fault(error) from error
+    return standard_input().buffer.read(most)
+
+
+def standard_input() -> TextIO:
+    """Give standard input, if there is one."""
     if sys.stdin is None:
         raise UsageError(
             "standard input is closed", code="no_input", hint="give a file, or pipe a message in"
         )
-    return sys.stdin.buffer.read(most)
+    return sys.stdin

@@ -10,7 +10,7 @@ import argparse
 from typing import Any
 
 from tallystick.cli.lab_run import add_options, add_place, attach, read_pairs, run_clients
-from tallystick.cli.numbers import above_zero, from_zero
+from tallystick.cli.numbers import above_zero, from_zero, whole_per_second, whole_seconds
 from tallystick.lab.cases import Settings
 from tallystick.lab.instance import Group
 from tallystick.lab.parameters import LOAD, read_parameters
@@ -25,12 +25,12 @@ def register_perf(verbs: Any) -> None:
     perf.add_argument("parameters", nargs="*", metavar="NAME=VALUE",
                       help="persistent=true durable=true ack_mode=no_ack ...")  # fmt: skip
     plain = Load()
-    for name, help_text in (
-        ("messages", "of the throughput test, as fast as it can (%(default)s)"),
-        ("rate", "messages a second of the latency test (%(default)s)"),
-        ("duration", "seconds of the latency test (%(default)s)"),
+    for name, read, help_text in (
+        ("messages", above_zero, "of the throughput test, as fast as it can (%(default)s)"),
+        ("rate", whole_per_second, "messages a second of the latency test (%(default)s)"),
+        ("duration", whole_seconds, "seconds of the latency test (%(default)s)"),
     ):
-        perf.add_argument(f"--{name}", type=above_zero, default=getattr(plain, name), metavar="N",
+        perf.add_argument(f"--{name}", type=read, default=getattr(plain, name), metavar="N",
                           help=help_text)  # fmt: skip
     perf.add_argument("--size", type=from_zero, default=plain.size, metavar="BYTES",
                       help="of each message (%(default)s)")  # fmt: skip

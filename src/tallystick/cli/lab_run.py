@@ -26,7 +26,7 @@ from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.journal import Journal
 from tallystick.core.verdict import Outcome
-from tallystick.lab.cases import Settings, pair_groups, read_circuit
+from tallystick.lab.cases import DEFAULTS, Settings, pair_groups, read_circuit
 from tallystick.lab.clients import (
     Client,
     Started,
@@ -37,6 +37,7 @@ from tallystick.lab.clients import (
 )  # fmt: skip
 from tallystick.lab.content import envelope_group, field_groups
 from tallystick.lab.instance import Group
+from tallystick.lab.parameters import CLIENT, SHAPE, TRAFFIC, check_names
 from tallystick.lab.profiles import find_profile
 from tallystick.lab.session import About, choose, run_lab
 from tallystick.lab.shell import Place
@@ -234,6 +235,7 @@ def _plan(
     args: argparse.Namespace, broker: str, version: str, names: tuple[str, ...],
     given: Mapping[str, str], enlist: float | None = None,
 ) -> tuple[Plan, int]:  # fmt: skip
+    check_names(given, {**DEFAULTS, **SHAPE, **TRAFFIC, **dict.fromkeys(CLIENT)})
     run = uuid.uuid4().hex[:12]
     settings = Settings(run, broker, args.seed, given)
     every = args.groups(args, settings, version)

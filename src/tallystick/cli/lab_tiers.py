@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallystick import __version__
 from tallystick.brokers.servers import Talk
-from tallystick.cli.numbers import above_zero
+from tallystick.cli.numbers import above_zero, seconds
 from tallystick.cli.progress import Progress, end_in_order, run_in_order
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import (
@@ -85,7 +85,7 @@ def register_tiers(verbs: Any) -> None:
     run.add_argument(
         "--lanes", type=above_zero, default=LANES, help="circuits side by side (%(default)s)"
     )
-    run.add_argument("--limit", type=above_zero, default=30, help="seconds for a circuit (30)")
+    run.add_argument("--limit", type=seconds, default=30.0, help="seconds for a circuit (30)")
     add_outputs(run)
     run.set_defaults(run=_run)
     register_tools(verbs)

@@ -84,7 +84,11 @@ def _fields(args: argparse.Namespace) -> int:
             code="protocol",
             hint=f"one of {', '.join(_BROKERS[args.protocol])}",
         )
-    return _table_fields(args) if args.protocol == "0-9-1" else _typed(args)
+    if args.protocol == "1.0":
+        return _typed(args)
+    if args.values:
+        raise UsageError("--values needs AMQP 1.0", code="protocol", hint="lab fields 1.0 ...")
+    return _table_fields(args)
 
 
 @contextmanager

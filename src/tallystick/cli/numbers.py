@@ -1,8 +1,8 @@
 """Numbers on a command line: argparse says what is wrong with one before anything is started.
 
 Digits are ASCII. A whole number fits 64 bits. A time to wait ends within 2,000,000 seconds, some
-23 days: the narrowest waits of the system (`poll`, `epoll`) hold 2^31 milliseconds. Each kind of
-number has one reader and one text.
+23 days: the narrowest waits of the system (`poll`, `epoll`) hold 2^31 milliseconds. A rate is one
+a day at least: one too slow waits for ever. Each kind of number has one reader and one text.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from typing import Final
 
 __all__ = [
     "above_zero", "from_zero", "per_second", "port", "seconds", "seed", "stamp", "wait", "whole",
+    "whole_per_second", "whole_seconds",
 ]  # fmt: skip
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _MOST: Final = 10**18
 _LONGEST: Final = 2_000_000
+_SLOWEST: Final = 0.00001
 _FASTEST: Final = 10**9
+_DAY: Final = 86_400
 _LATEST: Final = 10**11
 _PORTS: Final = 65536
 _SHOWN: Final = 40
@@ -68,8 +71,19 @@ def stamp(text: str) -> float:
 
 
 def per_second(text: str) -> float:
-    """Read a rate above 0."""
-    return _read_decimal(text, _FASTEST, f"rate above 0, up to {_FASTEST} a second")
+    """Read a rate: one a day at least."""
+    meaning = f"rate from {_SLOWEST:.5f} to {_FASTEST} a second"
+    return _read_decimal(text, _FASTEST, meaning, least=_SLOWEST)
+
+
+def whole_per_second(text: str) -> int:
+    """Read a rate that is a whole number."""
+    return _read_whole(text, range(1, _FASTEST + 1), f"whole rate from 1 to {_FASTEST} a second")
+
+
+def whole_seconds(text: str) -> int:
+    """Read how long something lasts, in whole seconds: a day at most."""
+    return _read_whole(text, range(1, _DAY + 1), f"whole number of seconds from 1 to {_DAY}")
 
 
 def _read_whole(text: str, allowed: range, meaning: str) -> int:
@@ -78,9 +92,11 @@ def _read_whole(text: str, allowed: range, meaning: str) -> int:
     return int(text)
 
 
-def _read_decimal(text: str, most: int, meaning: str, *, zero: bool = False) -> float:
+def _read_decimal(
+    text: str, most: int, meaning: str, *, least: float = 0.0, zero: bool = False
+) -> float:
     number = float(text) if _DECIMAL.fullmatch(text) else -1.0
-    if not (0 < number <= most or (zero and number == 0)):
+    if not (least <= number <= most and (zero or number > 0)):
         raise _wrong(text, meaning)
     return number
 

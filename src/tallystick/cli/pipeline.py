@@ -24,13 +24,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Self
 
+from tallystick.cli.annotations import gate
 from tallystick.cli.numbers import from_zero
 from tallystick.cli.pipeline_stream import add_work, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
 __all__ = ["holds", "register"]
 
-_RULE: Final = re.compile(r"\s*([a-z_.]+)\s*(>=|<=|>|<|=)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+_RULE: Final = re.compile(r"\s*([a-z_.]+)\s*(>=|<=|>|<|=)\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)\s*")
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq,
 }  # fmt: skip
@@ -70,6 +71,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     page.set_defaults(run=lambda args: _page(args.lake, args.output))
 
 
+@gate("tally pipeline run")
 def _run(args: argparse.Namespace) -> int:
     from tallystick.pipeline.run import make_plan, run  # noqa: PLC0415 - Arrow loads when used
     from tallystick.pipeline.session import LOCAL  # noqa: PLC0415

@@ -16,13 +16,15 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
+from tallystick.cli.annotations import gate
 from tallystick.cli.numbers import above_zero
 from tallystick.core.errors import UsageError
 
 __all__ = ["add_work", "parse_conf", "register_stream"]
 
-_TRIGGER: Final = re.compile(r"(\d+)\s*(ms|s|m|h)")
-_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_TRIGGER: Final = re.compile(r"([0-9]{1,9})\s*(ms|s|m|h)")
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_LONGEST: Final = 86_400_000
 _SMALL: Final = 64 << 20
 
 
@@ -80,6 +82,7 @@ def _clean(args: argparse.Namespace) -> int:
     return 0
 
 
+@gate("tally pipeline stream")
 def _stream(args: argparse.Namespace) -> int:
     from tallystick.pipeline.session import LOCAL, open_session  # noqa: PLC0415
     from tallystick.pipeline.stream import make_stream, stream  # noqa: PLC0415
@@ -110,16 +113,23 @@ def _stream(args: argparse.Namespace) -> int:
 
 
 def parse_trigger(text: str) -> str:
-    """Give a time such as `10s` in the words of Spark."""
+    """Give a time such as `10s`, a day at most, in the words of Spark."""
     found = _TRIGGER.fullmatch(text.strip())
-    if not found:
-        raise UsageError(f"--trigger {text!r} is no time", code="trigger", hint="10s, 500ms, 1m")
-    return f"{found[1]} {_UNITS[found[2]]}"
+    length = int(found[1]) * _UNITS[found[2]] if found else _LONGEST + 1
+    if length > _LONGEST:
+        raise UsageError(
+            f"--trigger {text[:40]!r} is no time",
+            code="trigger",
+            hint="10s, 500ms, 1m; up to a day, 24h",
+        )
+    return f"{length} milliseconds"
 
 
 def parse_conf(text: str) -> tuple[str, str]:
     """Give the name and the value of a setting of Spark."""
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise UsageError(f"--conf {text!r} is not KEY=VALUE", code="conf")
+        raise UsageError(
+            f"--conf {text!r} is not KEY=VALUE", code="conf", hint="spark.driver.memory=4g"
+        )
     return name, value

@@ -1,7 +1,8 @@
 """`tally run module:app`: handle messages until a signal, a limit or a quiet while.
 
 The first SIGINT or SIGTERM lets handlers finish, a second ends the program at once. How it is doing
-is shown on stderr while it runs (`cli.live`); at the end the counts go to stdout.
+is shown on stderr while it runs (`cli.live`); at the end the counts go to stdout. What keeps it
+from its work, such as a registry that is broken, is exit 2.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tallystick import App
+from tallystick.cli.annotations import gate
 from tallystick.cli.live import Live
 from tallystick.cli.numbers import from_zero, seconds, wait
 from tallystick.core.errors import UsageError
@@ -44,6 +46,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
 
 
+@gate("tally run")
 def _run(args: argparse.Namespace) -> int:
     app = _find(args.app)
     for name in _CHATTY:

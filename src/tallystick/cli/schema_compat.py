@@ -76,7 +76,9 @@ def run(args: argparse.Namespace) -> int:
         changes, unread = _compare_registry(args)
     else:
         raise UsageError(
-            "compat needs two schema files, or --against and a commit", code="compat.usage"
+            "compat needs two schema files, or --against and a commit",
+            code="compat.usage",
+            hint="for example: compat old.json new.json, or compat --against origin/main",
         )
     failing = [change for change in changes if _fails(change.comparison, args)]
     if args.json:

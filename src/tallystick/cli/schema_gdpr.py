@@ -18,13 +18,13 @@ import datetime as dt
 import json
 import os
 import re
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.annotations import add_outputs, gate, tell_machines
-from tallystick.core.errors import Unavailable, UsageError
+from tallystick.cli.files import read_bytes
+from tallystick.core.errors import UsageError
 from tallystick.schemas.catalog import MANIFEST, Catalog, load_catalog
 from tallystick.schemas.mask import mask_message
 from tallystick.schemas.outputs import Mark
@@ -77,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
         ("urn", "--mask", args.mask is not None),
     ):
         if getattr(args, name) is not None and not given:
-            raise UsageError(f"--{name} needs {needed}", code="option.alone")
+            raise UsageError(
+                f"--{name} needs {needed}", code="option.alone", hint=f"add {needed}, or leave it"
+            )
     catalog = load_catalog(args.registry)
     if args.mask is not None:
         return _mask(catalog, args)
@@ -140,19 +142,17 @@ def compile_pattern(pattern: str | None) -> Callable[[str], bool] | None:
     try:
         search = re.compile(pattern).search
     except re.error as error:
-        raise UsageError(f"--pattern: {error}", code="option.pattern") from error
+        raise UsageError(
+            f"--pattern: {error}", code="option.pattern", hint="a regular expression of Python"
+        ) from error
     return lambda name: search(name) is not None
 
 
 def _waivers(catalog: Catalog, named: Path | None) -> tuple[str, tuple[Waiver, ...]]:
     path = named or catalog.root / _WAIVERS
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError as error:
-        if named is None:
-            return str(path), ()
-        raise Unavailable(f"{path}: {error.strerror}", code="waivers.missing") from error
-    return str(path), parse_waivers(raw, str(path))
+    if named is None and not path.exists():
+        return str(path), ()
+    return str(path), parse_waivers(read_bytes(str(path)), str(path))
 
 
 def _print_required(
@@ -216,15 +216,20 @@ def _marks(
 
 def _mask(catalog: Catalog, args: argparse.Namespace) -> int:
     if args.json or args.github or args.junit:
-        raise UsageError("--mask prints the message alone", code="option.alone")
-    try:
-        raw = sys.stdin.buffer.read() if args.mask == "-" else Path(args.mask).read_bytes()
-    except OSError as error:
-        raise Unavailable(f"{args.mask}: {error.strerror}", code="message.missing") from error
+        raise UsageError(
+            "--mask prints the message alone",
+            code="option.alone",
+            hint="leave out --json, --github and --junit",
+        )
+    raw = read_bytes(args.mask)
     message = parse_json(raw, args.mask)
     urn = _urn(message, args.urn)
     if urn not in catalog.entries:
-        raise UsageError(f"no schema is registered for {urn!r}", code="urn.unknown")
+        raise UsageError(
+            f"no schema is registered for {urn!r}",
+            code="urn.unknown",
+            hint="`tally schema gdpr` lists the URNs",
+        )
     masked = mask_message(raw, message, _schema(catalog, urn)).decode()
     print(masked, end="" if masked.endswith("\n") else "\n")
     return 0
@@ -234,8 +239,16 @@ def _urn(message: Any, named: str | None) -> str:
     """Give the URN of a message; an envelope that names another one than `--urn` is a mistake."""
     own = urn_of(message) if is_envelope(message) else ""
     if own and named and own != named:
-        raise UsageError(f"the message says {own!r}, --urn says {named!r}", code="urn.conflict")
+        raise UsageError(
+            f"the message says {own!r}, --urn says {named!r}",
+            code="urn.conflict",
+            hint="leave out --urn: an envelope names its own",
+        )
     urn = own or named or ""
     if not urn:
-        raise UsageError("no URN: pass --urn, or an envelope with job or urn", code="urn.missing")
+        raise UsageError(
+            "the message names no URN",
+            code="urn.missing",
+            hint="pass --urn, or an envelope with job or urn",
+        )
     return urn

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.cli.annotations import gate
-from tallystick.core.errors import Unavailable
+from tallystick.cli.files import read_bytes
 
 __all__ = ["register", "run"]
 
@@ -29,7 +29,7 @@ def register(subparsers: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("candidate", type=Path, metavar="CANDIDATE", help="a schema file")
+    parser.add_argument("candidate", metavar="CANDIDATE", help="a schema file, or -")
     parser.add_argument("--urn", required=True)
     parser.add_argument("--lake", type=Path, required=True, help="made by `tally pipeline run`")
     parser.add_argument("--master", default="", help="spread the work over this Spark master")
@@ -43,11 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from tallystick.pipeline.replay import replay  # noqa: PLC0415 - Arrow loads when used
     from tallystick.schemas.catalog import parse_schema  # noqa: PLC0415
 
-    try:
-        raw = args.candidate.read_bytes()
-    except OSError as error:
-        raise Unavailable(f"{args.candidate}: {error.strerror}", code="schema.missing") from error
-    schema = parse_schema(raw, str(args.candidate))
+    schema = parse_schema(read_bytes(args.candidate), args.candidate)
     if args.master:
         from tallystick.pipeline.session import open_session  # noqa: PLC0415
 

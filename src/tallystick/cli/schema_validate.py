@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.cli.files import standard_input
 from tallystick.cli.numbers import above_zero
 from tallystick.core.errors import Unavailable
 from tallystick.schemas.catalog import load_catalog
@@ -111,7 +112,7 @@ def _findings(judge: Judge, args: argparse.Namespace, counts: Counter[str]) -> I
 
 def _opened(name: str) -> BinaryIO:
     if name == "-":
-        return open(sys.stdin.fileno(), "rb", closefd=False)
+        return open(standard_input().fileno(), "rb", closefd=False)
     try:
         return open(name, "rb")  # noqa: PTH123
     except OSError as error:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -33,6 +32,7 @@ __all__ = [
     "lost", "missing_client", "read_number", "redact", "unreachable",
 ]  # fmt: skip
 
+_MOST: Final = 2_000_000
 _ON: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -165,7 +165,7 @@ def check_options(address: Address, known: Sequence[str]) -> None:
 
 
 def read_number(address: Address, name: str, default: float) -> float:
-    """Read an option of the URL that is a number from 0."""
+    """Read an option of the URL: a number from 0 that the waits of the system can hold."""
     text = address.options.get(name)
     if text is None:
         return default
@@ -173,9 +173,9 @@ def read_number(address: Address, name: str, default: float) -> float:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not isfinite(number) or number < 0:
+    if not 0 <= number <= _MOST:
         raise UsageError(
-            f"{name} is {text!r}, not a number from 0",
+            f"{name} is {text!r}, not a number from 0 to {_MOST}",
             code="url_option",
             hint=f"for example {name}={default:g}",
         )

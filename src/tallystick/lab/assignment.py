@@ -13,10 +13,10 @@ from typing import Any, Final
 from tallystick.lab.control import Role
 from tallystick.lab.parameters import read_literal
 
-__all__ = ["ACK_MODES", "complete", "why_not"]
+__all__ = ["ACK_SETTINGS", "complete", "why_not"]
 
 _NEVER: Final = {"no_ack": False, "ack_every": 0, "ack_first": False, "ack_tx": False}
-ACK_MODES: Final[Mapping[str, Mapping[str, Any]]] = {
+ACK_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "no_ack": {**_NEVER, "no_ack": True},
     "auto": {**_NEVER, "ack_every": 1},
     "pre_ack": {**_NEVER, "ack_every": 1, "ack_first": True},
@@ -24,6 +24,7 @@ ACK_MODES: Final[Mapping[str, Mapping[str, Any]]] = {
     "dups_ok": {**_NEVER, "ack_every": 10},
     "tx": {**_NEVER, "ack_every": 1, "ack_tx": True},
 }
+"""What a client is told for each ack mode."""
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "pattern": "p2p", "destinations": [], "message_bytes": 0, "seed": 1, "check": "hash",
@@ -44,7 +45,7 @@ def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any
     given = _object(about, "given")
     own = {name: read_literal(given[name]) for name in given if name in _DEFAULTS}
     whole = {**_DEFAULTS, **own, **body}
-    whole |= ACK_MODES.get(str(whole["ack_mode"]), ACK_MODES["auto"])
+    whole |= ACK_SETTINGS.get(str(whole["ack_mode"]), ACK_SETTINGS["auto"])
     if not whole["consumer_out_active"]:
         whole["consumers"] = []
     return whole

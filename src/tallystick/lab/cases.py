@@ -59,7 +59,9 @@ class Settings:
         """Give a parameter of Appendix D."""
         value = str(self.given.get(name, DEFAULTS[name]))
         if not value.isdecimal():
-            raise UsageError(f"{name}={value} is no whole number from 0 on", code="parameter")
+            raise UsageError(
+                f"{name}={value} makes no sense", code="parameter", hint="a whole number from 0 on"
+            )
         return int(value)
 
 

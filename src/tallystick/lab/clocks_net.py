@@ -36,7 +36,14 @@ def answer_udp(
 ) -> None:
     """Answer questions until the process ends; `ready` is told the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
-        here.bind((host, port))
+        try:
+            here.bind((host, port))
+        except OSError as error:
+            raise Unavailable(
+                f"cannot listen on {host}:{port}: {error.strerror}",
+                code="clock",
+                hint="an address of this machine, and a port that is free; 0 takes any",
+            ) from error
         ready(here.getsockname()[1])
         while True:
             packet, peer = here.recvfrom(64)

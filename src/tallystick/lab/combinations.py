@@ -19,11 +19,11 @@ from typing import Any, Final
 from tallystick.core.errors import UsageError
 
 __all__ = [
-    "ACK_MODES", "BODY_SIZES", "FLAGS", "LOCAL_FIXED", "VARIED", "Parameters", "all_combinations",
-    "as_mapping", "local_combinations", "name_of", "read_name",
+    "ACK_MODE_NAMES", "BODY_SIZES", "FLAGS", "LOCAL_FIXED", "VARIED", "Parameters",
+    "all_combinations", "as_mapping", "local_combinations", "name_of", "read_name",
 ]  # fmt: skip
 
-ACK_MODES: Final = ("tx", "auto", "client", "dups_ok", "no_ack", "pre_ack")
+ACK_MODE_NAMES: Final = ("tx", "auto", "client", "dups_ok", "no_ack", "pre_ack")
 BODY_SIZES: Final[Mapping[str, int]] = {"no_body": 0, "one_body": 512, "multi_body": 10_000}
 """Bytes of a body: none, one frame, and three frames when frames have at most 4096 bytes."""
 
@@ -34,7 +34,7 @@ FLAGS: Final = (
 
 VARIED: Final[Mapping[str, tuple[bool | str, ...]]] = {
     **dict.fromkeys(FLAGS, (False, True)),
-    "ack_mode": ACK_MODES,
+    "ack_mode": ACK_MODE_NAMES,
     "message_size": tuple(BODY_SIZES),
 }
 """Every varied parameter and its values, in the order of `Parameters`."""
@@ -100,7 +100,7 @@ def read_name(name: str) -> Parameters:
     flags = [] if on == _NONE else on.split("+")
     chosen: dict[str, Any] = {flag: flag in flags for flag in FLAGS}
     found = Parameters(**chosen, ack_mode=mode, message_size=size)
-    known = mode in ACK_MODES and size in BODY_SIZES and set(flags) <= set(FLAGS)
+    known = mode in ACK_MODE_NAMES and size in BODY_SIZES and set(flags) <= set(FLAGS)
     if not known or len(set(flags)) != len(flags):
         raise UsageError(
             f"{name!r} names no combination",

@@ -47,22 +47,32 @@ _SAMPLES: Final[Mapping[str, dict[str, Any]]] = {
     "urn:babel:lab:text": {"text": "Grüße, 世界 🌍", "nested": {"list": [1, 2.5, None, True]}},
     "urn:babel:lab:numbers": {"big": 9_007_199_254_740_993, "small": 1e-7, "zero": 0},
 }
+_NO_NAMES: Final = (b'""', rb'" \t"', b"null", b"5")
+"""A `job` that names nothing: the `urn` beside it does (alias rule)."""
 
 
 def make_envelopes(case: str) -> tuple[bytes, ...]:
-    """Give the envelopes of a case; no two cases share an id or a trace."""
-    return tuple(
-        encode(
-            make(
-                urn,
-                data,
-                now_ms=1_763_251_200_000 + number,
-                new_id=partial(_name_by, f"{case}/{number}/id"),
-                trace_id=_name_by(f"{case}/{number}/trace"),
-                queue="orders",
-            )
+    """Give the envelopes of a case, some named by `urn`; no two cases share an id or a trace."""
+    plain = [_make_envelope(f"{case}/{at}", *sample) for at, sample in enumerate(_SAMPLES.items())]
+    aliased = [
+        _make_envelope(f"{case}/{job.decode()}", "urn:babel:lab:alias", {}).replace(
+            b'"job":', b'"job":%b,"urn":' % job, 1
         )
-        for number, (urn, data) in enumerate(_SAMPLES.items())
+        for job in _NO_NAMES
+    ]
+    return (*plain, *aliased)
+
+
+def _make_envelope(name: str, urn: str, data: dict[str, Any]) -> bytes:
+    return encode(
+        make(
+            urn,
+            data,
+            now_ms=1_763_251_200_000,
+            new_id=partial(_name_by, f"{name}/id"),
+            trace_id=_name_by(f"{name}/trace"),
+            queue="orders",
+        )
     )
 
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from tallystick.core.errors import UsageError
-from tallystick.lab.combinations import ACK_MODES
+from tallystick.lab.combinations import ACK_MODE_NAMES
 
-__all__ = ["LOAD", "SEEDS", "SHAPE", "TRAFFIC", "read_literal", "read_parameters"]
+__all__ = [
+    "CLIENT", "LOAD", "SEEDS", "SHAPE", "TRAFFIC", "check_names", "read_literal", "read_parameters",
+]  # fmt: skip
 
 SEEDS: Final = range(2**31)
-"""Seeds are numbers that every client's language has."""
+"""Seeds are numbers that every client's language has; so are all other numbers."""
 
 Rule = tuple[str, Callable[[Any], bool]]
 
@@ -26,9 +28,11 @@ def _one_of(*values: str) -> Rule:
 
 
 _FLAG: Final[Rule] = ("true or false", lambda value: type(value) is bool)
-_ABOVE: Final[Rule] = ("a whole number above 0", lambda value: type(value) is int and value > 0)
-_COUNT: Final[Rule] = ("a whole number from 0 on", lambda value: type(value) is int and value >= 0)
-_SEED: Final[Rule] = (
+_ABOVE: Final[Rule] = (
+    f"a whole number from 1 to {SEEDS[-1]}",
+    lambda value: type(value) is int and value in SEEDS[1:],
+)
+_COUNT: Final[Rule] = (
     f"a whole number from 0 to {SEEDS[-1]}",
     lambda value: type(value) is int and value in SEEDS,
 )
@@ -53,7 +57,7 @@ LOAD: Final[Mapping[str, Rule]] = {
     "transactional": _FLAG,
     "tx_batch_size": _ABOVE,
     "inbound_rate": _COUNT,
-    "ack_mode": _one_of(*ACK_MODES),
+    "ack_mode": _one_of(*ACK_MODE_NAMES),
     "no_local": _FLAG,
     "exclusive": _FLAG,
     "prefetch_count": _COUNT,
@@ -69,9 +73,12 @@ TRAFFIC: Final[Mapping[str, Rule]] = {
     "outgoing_rate": _COUNT,
     "consumer_out_active": _FLAG,
     "check": _one_of("hash", "count"),
-    "seed": _SEED,
+    "seed": _COUNT,
 }
 """That, and which messages."""
+
+CLIENT: Final = ("username", "password", "client_name", "control_key", "control_timeout")
+"""What a client is told on its command line."""
 
 
 def read_parameters(given: Mapping[str, str], rules: Mapping[str, Rule]) -> dict[str, Any]:
@@ -80,17 +87,20 @@ def read_parameters(given: Mapping[str, str], rules: Mapping[str, Rule]) -> dict
 
 
 def _read(name: str, text: str, rules: Mapping[str, Rule]) -> Any:
-    if name not in rules:
-        raise UsageError(f"{name!r} is no parameter here", code="parameter", hint=_known(rules))
+    check_names([name], rules)
     due, holds = rules[name]
     value = read_literal(text)
     if not holds(value):
-        raise UsageError(f"{name}={text} is not {due}", code="parameter")
+        raise UsageError(f"{name}={text} makes no sense", code="parameter", hint=f"give {due}")
     return value
 
 
-def _known(names: Collection[str]) -> str:
-    return f"one of {', '.join(sorted(names))}"
+def check_names(given: Collection[str], known: Collection[str]) -> None:
+    """Refuse a parameter that nobody reads."""
+    for name in given:
+        if name not in known:
+            hint = f"one of {', '.join(sorted(known))}"
+            raise UsageError(f"{name!r} is no parameter here", code="parameter", hint=hint)
 
 
 def read_literal(text: str) -> Any:

@@ -109,7 +109,11 @@ def _look(consumer: Any, topic: str, timeout: float) -> Iterator[tuple[int, int,
 
     found = consumer.list_topics(topic, timeout).topics[topic]
     if found.error is not None or not found.partitions:
-        raise Unavailable(f"there is no topic {topic!r}", code="input.missing")
+        raise Unavailable(
+            f"there is no topic {topic!r}",
+            code="input.missing",
+            hint="kafka://host:port/topic[,topic]: is the name right?",
+        )
     for number in sorted(found.partitions):
         yield number, *consumer.get_watermark_offsets(TopicPartition(topic, number), timeout)
 

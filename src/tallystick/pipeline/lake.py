@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Lake", "open_lake", "read_manifest", "table_files"]
 
 MANIFEST: Final = "manifest.json"
+_MEMBERS: Final = frozenset({"key", "folder", "registry", "inputs"})
+"""What every manifest of a run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ def open_lake(root: Path) -> Iterator[Lake]:
         (root / "runs").mkdir(parents=True, exist_ok=True)
         lock = os.open(root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise Unavailable(f"{root}: {error.strerror}", code="lake") from error
+        raise Unavailable(
+            f"{root}: {error.strerror}", code="lake", hint="give a folder that can be written"
+        ) from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,13 +106,21 @@ def open_lake(root: Path) -> Iterator[Lake]:
 def read_manifest(root: Path) -> dict[str, Any]:
     """Give the manifest of the last good run, or say that there is none."""
     try:
-        manifest: dict[str, Any] = json.loads((root / MANIFEST).read_bytes())
+        manifest = json.loads((root / MANIFEST).read_bytes())
     except FileNotFoundError:
         raise UsageError(
             f"{root}: there are no tables here",
             code="lake.empty",
             hint="make them with `tally pipeline run --input ... --registry ... --out LAKE`",
         ) from None
+    except (ValueError, RecursionError):  # no UTF-8, no JSON, or too deep
+        manifest = None
+    if not isinstance(manifest, dict) or not manifest.keys() >= _MEMBERS:
+        raise Unavailable(
+            f"{root / MANIFEST}: this is no manifest of a run",
+            code="lake.manifest",
+            hint="take it away, and build the tables anew with `tally pipeline run`",
+        )
     return manifest
 
 

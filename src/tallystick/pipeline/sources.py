@@ -34,6 +34,7 @@ _MAGIC: Final = (
     (b"BZh", "bzip2"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
+_HINT: Final = "a file, a folder or a quoted pattern is read: is the name right?"
 _HEAD: Final = 1 << 16
 _SHARE: Final = 64 << 20
 RECORD: Final = 512
@@ -135,6 +136,8 @@ def find_sources(inputs: Sequence[str]) -> tuple[Source, ...]:
 def list_files(name: str) -> list[Path]:
     """Give the files that a name means: itself, those in it, or those that fit."""
     path = Path(name)
+    if not name:  # an unset variable of a shell is not this folder
+        raise Unavailable("an input has no name", code="input.missing", hint=_HINT)
     if path.is_dir():
         return [
             inner.resolve()
@@ -142,12 +145,14 @@ def list_files(name: str) -> list[Path]:
             if inner.is_file()
             and not any(part[0] in "._" for part in inner.relative_to(path).parts)
         ]
-    if path.exists():
+    if path.is_file():
         return [path.resolve()]
+    if path.exists():  # a pipe can be read once only, and perhaps never
+        raise Unavailable(f"{name}: not a regular file", code="input.missing", hint=_HINT)
     if any(sign in name for sign in "*?["):
         return [Path(one).resolve() for one in sorted(glob.glob(name, recursive=True))  # noqa: PTH207
                 if Path(one).is_file()]  # fmt: skip
-    raise Unavailable(f"{name}: there is no such file or folder", code="input.missing")
+    raise Unavailable(f"{name}: there is no such file or folder", code="input.missing", hint=_HINT)
 
 
 def look(path: Path) -> Source:
@@ -157,7 +162,9 @@ def look(path: Path) -> Source:
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror or error}", code="input.missing") from error
+        raise Unavailable(
+            f"{path}: {error.strerror or error}", code="input.missing", hint=_HINT
+        ) from error
     form = next((name for magic, name in _MAGIC if head.startswith(magic)), "lines")
     if form == "lines" and _is_journal(head):
         form = "journal"

@@ -152,6 +152,8 @@ def replay(
     done, began = 0, time.monotonic()
     known: set[str] = set()
     for name, captures in _runs(found.captures(), queue, skip, size):
+        if done and rate < inf:
+            stopping.wait(max(began + done / rate - time.monotonic(), 0))
         if stopping.is_set():
             break
         frames = [
@@ -170,7 +172,6 @@ def replay(
             ) from error
         done += len(frames)
         counted(done)
-        stopping.wait(max(began + done / rate - time.monotonic(), 0) if rate < inf else 0)
     return done
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
@@ -28,6 +27,7 @@ _KINDS: Final = {
     "postgresql": "postgresql",
     "postgres": "postgresql",
 }
+_MOST: Final = 10**9
 _HINT: Final = "for example memory, sqlite:///orders.db, redis://host, postgresql://user@host/name"
 
 
@@ -49,7 +49,7 @@ class StoreUrl:
         return self.shown
 
     def number(self, name: str, default: float) -> float:
-        """Give an option that is a number above 0."""
+        """Give an option that is a number above 0, up to some 30 years of seconds."""
         text = self.options.get(name)
         if text is None:
             return default
@@ -57,8 +57,12 @@ class StoreUrl:
             number = float(text)
         except ValueError:
             number = 0.0
-        if not isfinite(number) or number <= 0:
-            raise UsageError(f"{name} is {text!r}, not a number above 0", code="store_url")
+        if not 0 < number <= _MOST:
+            raise UsageError(
+                f"{name} is {text!r}, not a number above 0, up to {_MOST}",
+                code="store_url",
+                hint=f"for example {name}={default:g}",
+            )
         return number
 
 

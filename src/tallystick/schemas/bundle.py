@@ -147,6 +147,7 @@ def _gather(document: Document, library: Library) -> dict[str, Document]:
                     f"its dialect differs from that of {document.path}, which refers to it",
                     code="schema.dialect",
                     pointer="/$schema",
+                    hint="give both the same $schema",
                 )
             found[path] = other
             queue.append(other)

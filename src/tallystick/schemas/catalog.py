@@ -47,6 +47,7 @@ __all__ = [
 
 MANIFEST: Final = "registry.json"
 _MEMBERS: Final = frozenset({"urn", "schema", "owner", "status", "examples"})
+_HINT: Final = "`tally schema check` lists every fault of a registry"
 
 Read = Callable[[str], bytes]
 """Give the bytes of a file by its path inside the registry's folder."""
@@ -170,7 +171,7 @@ def read_manifest(
         while place not in lines and place:
             place = place.rpartition("/")[0]
         said = f"{manifest}:{lines.get(place, 1)}: {message}"
-        faults.append(Rejected(said, code=code, pointer=pointer))
+        faults.append(Rejected(said, code=code, pointer=pointer, hint=_HINT))
 
     if not isinstance(value, dict):
         fault("", "the manifest must be an object", "registry.shape")
@@ -247,7 +248,10 @@ def parse_schema(raw: bytes, path: str) -> Any:
     schema = parse_json(raw, path)
     if not isinstance(schema, dict | bool):
         raise Rejected(
-            f"{path}:1: a schema is an object or a boolean", code="schema.shape", pointer=""
+            f"{path}:1: a schema is an object or a boolean",
+            code="schema.shape",
+            pointer="",
+            hint="is it the file you mean? The least schema is {}",
         )
     dialect_of(schema, path)
     return schema
@@ -255,12 +259,14 @@ def parse_schema(raw: bytes, path: str) -> Any:
 
 def _fetch(read: Read, path: str, where: str) -> bytes:
     if _leaves(path):
-        raise Rejected(f"{where}: {path!r} leaves the registry's folder", code="registry.path")
+        raise Rejected(
+            f"{where}: {path!r} leaves the registry's folder", code="registry.path", hint=_HINT
+        )
     try:
         return read(path)
     except OSError as error:
         raise Unavailable(
-            f"{where}: {path}: {error.strerror or error}", code="registry.missing"
+            f"{where}: {path}: {error.strerror or error}", code="registry.missing", hint=_HINT
         ) from error
 
 
@@ -270,11 +276,13 @@ def read_inside(root: Path, path: str) -> bytes:
     home = os.path.realpath(root)
     if os.path.commonpath([home, real]) != home:
         raise Rejected(
-            f"{path}: a symbolic link leads out of the registry's folder", code="registry.path"
+            f"{path}: a symbolic link leads out of the registry's folder",
+            code="registry.path",
+            hint=_HINT,
         )
     with open(real, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Rejected(f"{path}: not a regular file", code="registry.path")
+            raise Rejected(f"{path}: not a regular file", code="registry.path", hint=_HINT)
         return file.read()
 
 

@@ -43,7 +43,9 @@ class Repository:
     def commit(self, reference: str) -> str:
         """Give the commit that a branch, a tag or an abbreviation names."""
         if reference.startswith("-") or not reference:
-            raise UsageError(f"{reference!r} names no commit", code="git.reference")
+            raise UsageError(
+                f"{reference!r} names no commit", code="git.reference", hint="such as origin/main"
+            )
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}")
         found = _git(self.top, *words)
         if found is None:
@@ -102,7 +104,9 @@ def _git(folder: Path, *words: str) -> bytes | None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"git did not answer: {error}", code="git.missing") from error
+        raise Unavailable(
+            f"git did not answer: {error}", code="git.missing", hint="is git installed?"
+        ) from error
     return done.stdout if done.returncode == 0 else None
 
 
@@ -114,7 +118,11 @@ def open_repository(manifest: Path) -> Iterator[Repository]:
     words = ("rev-parse", "--show-toplevel", "--show-prefix")
     found = _git(folder, *words) if folder.is_dir() else None
     if found is None:
-        raise Unavailable(f"{folder} is not inside a git repository", code="git.repository")
+        raise Unavailable(
+            f"{folder} is not inside a git repository",
+            code="git.repository",
+            hint="name a registry that git tracks, or compare two files",
+        )
     top, prefix = found.decode().split("\n")[:2]
     batch = subprocess.Popen(  # noqa: S603 - as above
         ["git", "-C", str(folder), "cat-file", "--batch"],  # noqa: S607 - git is found on PATH
@@ -132,7 +140,9 @@ def catalogs_at(repository: Repository, reference: str) -> Iterator[Catalog | Un
     name, _, path = reference.partition(":")
     commit = repository.commit(name)
     if path and repository.find(commit, path) is None:
-        raise Unavailable(f"{name} has no {path}", code="git.manifest")
+        raise Unavailable(
+            f"{name} has no {path}", code="git.manifest", hint="COMMIT:PATH, from the top folder"
+        )
     stayed = {path: frozenset[str]()} if path else _homes_at(repository, commit)
     for home, others in stayed.items():
         yield _read(repository, commit, home, others, name)

@@ -40,7 +40,10 @@ def read_lock(raw: bytes, file: str = LOCK) -> tuple[set[str], tuple[Rejected, .
 
     def fault(pointer: str, message: str) -> Rejected:
         return Rejected(
-            f"{file}:{line_of(text, pointer)}: {message}", code="ids.lock", pointer=pointer
+            f"{file}:{line_of(text, pointer)}: {message}",
+            code="ids.lock",
+            pointer=pointer,
+            hint="restore it from git: `tally schema serve --write-ids-lock` wrote it",
         )
 
     if not isinstance(value, dict) or value.keys() != {"ids"} or not isinstance(value["ids"], dict):

@@ -65,6 +65,7 @@ Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
 _BACKTRACK_LIMIT: Final = 100_000
 _PATTERN_BYTES: Final = 32 << 20
 """A compiled pattern may take so much; to refuse a larger one takes less than a second."""
+_HINT: Final = "`tally schema check` names the keyword, and what is meant"
 _ABSENT: Final = object()
 _SHALLOW: Final = 8
 """A document of so many levels is judged in good time by a schema that grows with depth."""
@@ -175,10 +176,12 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     except rs.ValidationError as error:
         raise _malformed(pointer_of(error.instance_path), error.message) from error
     except rs.ReferencingError as error:
-        raise Rejected(f"the schema refers to nowhere: {error}", code="schema.ref") from error
+        raise Rejected(
+            f"the schema refers to nowhere: {error}", code="schema.ref", hint=_HINT
+        ) from error
     except ValueError as error:
         raise Rejected(
-            f"the schema cannot be compiled: {error}", code="schema.malformed"
+            f"the schema cannot be compiled: {error}", code="schema.malformed", hint=_HINT
         ) from error
     shape = measure(schema)
     checker = _Compiled(compiled.is_valid, compiled.iter_errors)
@@ -186,7 +189,9 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
 
 
 def _malformed(pointer: str, words: str) -> Rejected:
-    return Rejected(f"the schema is malformed: {words}", code="schema.malformed", pointer=pointer)
+    return Rejected(
+        f"the schema is malformed: {words}", code="schema.malformed", pointer=pointer, hint=_HINT
+    )
 
 
 def compile_entry(

@@ -22,6 +22,17 @@ __all__ = ["MAX_DEPTH", "escape", "line_index", "line_of", "parse_json", "pointe
 MAX_DEPTH: Final = 400
 """How deep arrays and objects may nest in a manifest, a schema or a message."""
 
+_HINTS: Final = {
+    "json.encoding": "save the file as UTF-8; is it the file you mean?",
+    "json.bom": "save the file as UTF-8 without a BOM",
+    "json.syntax": "one JSON value is due, without comments or commas at the end",
+    "json.duplicate": "keep one of the two: readers do not agree which one counts",
+    "json.number": "a number is due that every reader takes for the same",
+    "json.depth": "a document that deep is refused: put less into each other",
+    "json.surrogate": "write the whole pair of escapes, or the character itself",
+}
+"""What to do about text that is no exact JSON, by the code of the error."""
+
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -32,35 +43,34 @@ def parse_json(raw: bytes, file: str) -> Any:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise Rejected(
-            f"{file}:{line}: not UTF-8", code="json.encoding", offset=error.start
-        ) from error
+        raise _reject(f"{file}:{line}: not UTF-8", "json.encoding", offset=error.start) from error
     if text.startswith("\ufeff"):
-        raise Rejected(
-            f"{file}:1: begins with a byte-order mark",
-            code="json.bom",
-            offset=0,
-            hint="save the file as UTF-8 without a BOM",
-        )
+        raise _reject(f"{file}:1: begins with a byte-order mark", "json.bom", offset=0)
     _bound_depth(text, file)
     try:
         value = json.loads(
             text, object_pairs_hook=_members, parse_float=_float, parse_constant=_constant
         )
     except json.JSONDecodeError as error:
-        raise Rejected(
+        raise _reject(
             f"{file}:{error.lineno}: {error.msg[0].lower()}{error.msg[1:]}",
-            code="json.syntax",
+            "json.syntax",
             offset=len(text[: error.pos].encode()),
         ) from error
     except _UnexactError as error:
         line = _line_of_fault(text, error)
-        raise Rejected(f"{file}:{line}: {error}", code=error.code) from error
+        raise _reject(f"{file}:{line}: {error}", error.code) from error
     except ValueError as error:  # an integer beyond the interpreter's digit limit
-        raise Rejected(f"{file}: a number has too many digits", code="json.number") from error
+        raise _reject(f"{file}: a number has too many digits", "json.number") from error
     if "\\u" in text:
         _refuse_surrogates(value, file, text)
     return value
+
+
+def _reject(
+    message: str, code: str, *, offset: int | None = None, pointer: str | None = None
+) -> Rejected:
+    return Rejected(message, code=code, offset=offset, pointer=pointer, hint=_HINTS[code])
 
 
 class _UnexactError(Exception):
@@ -127,9 +137,7 @@ def _bound_depth(text: str, file: str) -> None:
             depth += 1
             if depth > MAX_DEPTH:
                 line = text.count("\n", 0, token.start()) + 1
-                raise Rejected(
-                    f"{file}:{line}: nested deeper than {MAX_DEPTH} levels", code="json.depth"
-                )
+                raise _reject(f"{file}:{line}: nested deeper than {MAX_DEPTH} levels", "json.depth")
         elif word in ("}", "]"):
             depth -= 1
 
@@ -141,9 +149,9 @@ def _refuse_surrogates(value: Any, file: str, text: str) -> None:
         if isinstance(node, str):
             if _SURROGATE.search(node):
                 line = line_of(text, pointer)
-                raise Rejected(
+                raise _reject(
                     f"{file}:{line}: a lone surrogate is not a character",
-                    code="json.surrogate",
+                    "json.surrogate",
                     pointer=pointer,
                 )
         elif isinstance(node, list):

@@ -52,7 +52,10 @@ def parse_waivers(raw: bytes, file: str) -> tuple[Waiver, ...]:
     rows = value.get("waivers") if isinstance(value, dict) else None
     if not isinstance(rows, list) or value.keys() != {"waivers"}:
         raise Rejected(
-            f'{file}:1: a file of waivers is {{"waivers": [...]}}', code="waiver.shape", pointer=""
+            f'{file}:1: a file of waivers is {{"waivers": [...]}}',
+            code="waiver.shape",
+            pointer="",
+            hint=f"each waiver has {', '.join(_MEMBERS)}",
         )
     return tuple(_waiver(row, f"/waivers/{at}", text, file) for at, row in enumerate(rows))
 

@@ -33,7 +33,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise Unavailable(
             f"{host}:{port}: {error.strerror or error}",
             code="server.bind",
-            hint="choose another port with --port; 0 takes any free one",
+            hint="choose another --host or --port; port 0 takes any free one",
         ) from error
     return opened
 

@@ -53,7 +53,11 @@ def read_known(text: bytes, *, toml: bool, subject: str, subjects: Container[str
 
 
 def _unreadable(why: str) -> UsageError:
-    return UsageError(f"cannot read the list of known failures: {why}", code="known_unreadable")
+    return UsageError(
+        f"cannot read the list of known failures: {why}",
+        code="known_unreadable",
+        hint='JSON or TOML is due, `pattern -> reason`: {"suite/case*": "why it fails"}',
+    )
 
 
 def _check_reasons(entries: Mapping[str, Any]) -> None:

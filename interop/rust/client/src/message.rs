@@ -50,8 +50,10 @@ pub fn project(body: &[u8]) -> Result<BasicProperties> {
         "x-source-lang": ["S", meta["lang"]],
     });
     retain(&mut headers, |tagged| !tagged[1].is_null());
+    let blank = [' ', '\t', '\n', '\x0b', '\x0c', '\r'];
+    let job = read["job"].as_str().filter(|job| !job.trim_matches(blank).is_empty());
     let properties: BasicProperties = serde_json::from_value(json!({
-        "kind": read["job"].as_str().or(read["urn"].as_str()), "correlation_id": read["trace_id"],
+        "kind": job.or(read["urn"].as_str()), "correlation_id": read["trace_id"],
         "message_id": meta["id"], "app_id": "babelqueue", "content_type": "application/json",
         "content_encoding": "utf-8", "delivery_mode": 2,
     }))?;

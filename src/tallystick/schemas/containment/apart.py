@@ -1,51 +1,62 @@
 """See at a glance that two subschemas share no document: by type, or by the tag they require.
 
 That is how most unions are told apart, and it is far cheaper to see than to search. A `no` means
-only that it is not obvious.
+only that it is not obvious. Each member of a union is looked at once, and then set against every
+other.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from tallystick.schemas.containment.nodes import freeze, type_of
 
-__all__ = ["are_apart"]
+__all__ = ["Look", "are_apart", "look"]
+
+_EVERY: Final = frozenset({"null", "boolean", "number", "string", "array", "object"})
 
 
-def are_apart(one: Any, other: Any) -> bool:
-    """Tell whether two subschemas obviously share no document."""
-    if one is False or other is False:
-        return True
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return False
-    if "$ref" in one or "$ref" in other:
-        return False
-    values, others = _values(one), _values(other)
-    if values is not None and others is not None and not values & others:
-        return True
-    kinds, more = _kinds(one), _kinds(other)
-    if not kinds & more:
-        return True
-    if kinds & more != {"object"}:
-        return False
-    tags = set(one.get("required", ())) & set(other.get("required", ()))
-    left, right = one.get("properties", {}), other.get("properties", {})
-    return any(
-        name in left and name in right and are_apart(left[name], right[name]) for name in tags
-    )
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is seen of a subschema: its values, if it lists them, its types, and its tags."""
+
+    values: frozenset[Any] | None = None
+    kinds: frozenset[str] = _EVERY
+    tags: Mapping[str, Look] = field(default_factory=dict)
 
 
-def _values(schema: dict[str, Any]) -> set[Any] | None:
-    if "const" in schema:
-        return {freeze(schema["const"])}
-    return set(map(freeze, schema["enum"])) if "enum" in schema else None
-
-
-def _kinds(schema: dict[str, Any]) -> set[str]:
+def look(schema: Any) -> Look:
+    """Look at a subschema; of one that refers elsewhere nothing is seen."""
+    if schema is False:
+        return Look(frozenset(), frozenset())
+    if not isinstance(schema, dict) or "$ref" in schema:
+        return Look()
     listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    values = None if listed is None else frozenset(map(freeze, listed))
+    properties = schema.get("properties", {})
+    required = properties.keys() & set(schema.get("required", ()))
+    tags = {name: look(properties[name]) for name in required}
+    return Look(values, _kinds(schema, listed), tags)
+
+
+def _kinds(schema: dict[str, Any], listed: list[Any] | None) -> frozenset[str]:
     if listed is not None:
-        return {type_of(value) for value in listed}
-    named = schema.get("type", ["null", "boolean", "number", "string", "array", "object"])
-    types = {named} if isinstance(named, str) else set(named)
-    return {"number" if kind == "integer" else kind for kind in types}
+        return frozenset(map(type_of, listed))
+    named = schema.get("type")
+    types = _EVERY if named is None else [named] if isinstance(named, str) else named
+    return frozenset("number" if kind == "integer" else kind for kind in types)
+
+
+def are_apart(one: Look, other: Look) -> bool:
+    """Tell whether two subschemas obviously share no document."""
+    if one.values is not None and other.values is not None and one.values.isdisjoint(other.values):
+        return True
+    if one.kinds.isdisjoint(other.kinds):
+        return True
+    if one.kinds & other.kinds != {"object"}:
+        return False
+    return any(
+        are_apart(one.tags[name], other.tags[name]) for name in one.tags.keys() & other.tags.keys()
+    )

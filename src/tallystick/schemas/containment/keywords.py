@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from tallystick.schemas.containment.apart import are_apart
+from tallystick.schemas.containment.apart import are_apart, look
 from tallystick.schemas.containment.nodes import Node, Space, Undecided, exact, type_of
 from tallystick.schemas.containment.predicates import is_asserted, predicate
 from tallystick.schemas.containment.unevaluated import rewrite_items, rewrite_properties
@@ -32,6 +32,9 @@ Alternative = list[Item]
 Clause = list[Alternative]
 Part = tuple[list[Clause], list[Alternative]]
 """The clauses of a keyword, and its breaches."""
+
+_PAIRS: Final = 100
+"""So many pairs of members are set against each other in one step."""
 
 
 def clauses(space: Space, node: Node, sign: bool, kind: str) -> list[Clause]:
@@ -126,24 +129,16 @@ def _any_of(space: Space, node: Node, _: str) -> Iterator[Part]:
 
 def _one_of(space: Space, node: Node, _: str) -> Iterator[Part]:
     subs = _subs(space, node, "oneOf")
-    close = {
-        (at, spot)
-        for at, one in enumerate(subs)
-        for spot, other in enumerate(subs[at + 1 :], at + 1)
-        if not are_apart(one.value, other.value)
-    }
-    chosen = [
-        [
-            (one, True),
-            *(
-                (other, False)
-                for spot, other in enumerate(subs)
-                if spot != at and (min(at, spot), max(at, spot)) in close
-            ),
-        ]
-        for at, one in enumerate(subs)
-    ]
-    pairs = [[(subs[at], True), (subs[spot], True)] for at, spot in sorted(close)]
+    looks = [look(one.value) for one in subs]
+    chosen = [[(one, True)] for one in subs]
+    pairs = []
+    for at, one in enumerate(looks):
+        space.spend(len(looks) // _PAIRS)
+        for spot in range(at + 1, len(looks)):
+            if not are_apart(one, looks[spot]):
+                chosen[at].append((subs[spot], False))
+                chosen[spot].append((subs[at], False))
+                pairs.append([(subs[at], True), (subs[spot], True)])
     yield [chosen], [[(one, False) for one in subs], *pairs]
 
 
