@@ -51,9 +51,12 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.files.maxPartitionBytes": "32m",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableQueryLevelRollbackOnMismatch": "false",
 }
 """On one machine: on loopback; tasks so small that no core is idle while another does the last; no
-hash of every row that moves, since no output is lost and made again while others read it."""
+hash of every row that moves, since no output is lost and made again while others read it (the
+first setting alone leaves it on)."""
 _ALWAYS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
