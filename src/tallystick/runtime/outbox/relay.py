@@ -6,8 +6,8 @@ SQLite when its lease is over.
 A row that cannot be a message of this broker, or that its transport refuses (too large), is faulty
 at once: no other try can end otherwise. One that the broker does not take, while it answers
 otherwise, is tried again later and holds back its queue; after `tries` it is faulty and the queue
-goes on. A broker that is away costs no row a try, and a queue that cannot be
-had stops no other; the log says what is wrong with it. Sent rows are swept after `keep`.
+goes on. A broker that is away costs no row a try, and a queue that cannot be had stops no other;
+the log says what is wrong with it. Sent rows are swept after `keep`.
 """
 
 from __future__ import annotations

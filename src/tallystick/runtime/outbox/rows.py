@@ -15,7 +15,7 @@ import msgspec
 __all__ = [
     "COUNT", "CREATE", "FAULTS", "FAULTY", "INSERT", "LEASE", "LOCK", "NEXT", "OLDEST",
     "PARK", "PENDING", "PUT_OFF", "QUEUES", "RELEASE", "RENEW", "RETRY", "SEEN", "SENT", "SWEEP",
-    "TABLE",    "Fault", "Options", "Row", "mark_sent",
+    "TABLE", "Fault", "Options", "Row", "mark_sent",
 ]  # fmt: skip
 
 PENDING: Final = 0
