@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from tallystick.core.errors import TallystickError
-from tallystick.schemas import align, mask, moves, pii_names, pii_values, refs, validate
+from tallystick.schemas import align, mask, moves, pii_names, pii_values, refs, removals, validate
 from tallystick.schemas.catalog import parse_catalog
 from tests.schemas.test_history import Trees, rows
+from tests.schemas.test_removals import GONE, MOVED
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
@@ -91,12 +92,25 @@ def fields_hold() -> bool:
         ({**fields(), "required": ["b"]}, fields(b=COUNT), set(), set()),
         (fields(a=TEXT), wrapped, {"/anyOf/1/properties/b"}, set()),
         (fields(bc=TEXT), {"anyOf": [patterned]}, set(), set()),
+        (_beside(fields(a=TEXT)), _beside(fields(a=TEXT, b=TEXT)), {"/properties/b"}, set()),
     )
     for old, new, added, removed in cases:
         found = align.align_fields(old, new)
         if (set(found.added), set(found.removed)) != (added, removed):
             return False
     return True
+
+
+def _beside(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put a schema beside a reference, where that counts."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "$ref": "#/$defs/base", "$defs": {"base": {}}, **schema}
+
+
+def removals_hold() -> bool:
+    gone = all(removals.find_removals(old, new).pointers == (place,) for old, new, place in GONE)
+    moved = any(removals.find_removals(old, new).pointers for old, new in MOVED)
+    return gone and not moved
 
 
 def names_hold() -> bool:
@@ -142,4 +156,6 @@ def envelopes_hold() -> bool:
     return all(validate.is_wrapped(message, urn) is found for message, urn, found in cases)
 
 
-LAWS = (references_hold, moves_hold, fields_hold, names_hold, masks_hold, envelopes_hold)
+LAWS = (
+    references_hold, moves_hold, fields_hold, removals_hold, names_hold, masks_hold, envelopes_hold,
+)  # fmt: skip

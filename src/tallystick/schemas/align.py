@@ -1,4 +1,4 @@
-"""The field policy: what is added and what is removed between two schemas of an object.
+"""The field policy: what is added between two schemas of an object.
 
 Wherever both schemas describe the same object, a property that only the new one names is set to
 `false` in a copy of the old one. Documents of that copy are the old documents that never used the
@@ -7,23 +7,24 @@ name, so an optional field may be added to an open model, while a required one s
 branch, or describes it by a pattern or as one of `additionalProperties`; and a name that no new
 document can have is not added but forbidden.
 
-A property that only the old one names is removed, unless it was never allowed, or a pattern or
-another branch of the new schema still names it. Branches are paired with what they are most like,
-wherever they stand; an object that became one of several (`anyOf: [..., {"type": "null"}]`) with
-the one that is most like it.
+Branches are paired with what they are most like, wherever they stand; an object that became one of
+several (`anyOf: [..., {"type": "null"}]`) with the one that is most like it. What stands beside a
+`$ref` counts where the dialect lets it: the reference is then one more branch of `allOf`.
+
+What is removed is another question (`tallystick.schemas.removals`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
 from tallystick.schemas.containment.nodes import make_source
 from tallystick.schemas.containment.search import make_space
-from tallystick.schemas.refs import find_pointer
+from tallystick.schemas.refs import SUBSCHEMAS, dialect_of, find_pointer, is_alias
+from tallystick.schemas.removals import find_removals, is_patterned, patterned
 from tallystick.schemas.values import escape
 from tallystick.schemas.witness import is_empty
 
@@ -44,10 +45,9 @@ _BRANCHES: Final = (*_JOINED, "then", "else", "dependentSchemas", "dependencies"
 
 @dataclass(frozen=True, slots=True)
 class _Kin:
-    """What is said of an object around a place: old schemas that hold too, new names, demands."""
+    """What is said of an object around a place: old schemas that hold too, and demands."""
 
     before: tuple[dict[str, Any], ...] = ()
-    after: frozenset[str] = frozenset()
     demanded: frozenset[str] = frozenset()
 
 
@@ -58,20 +58,54 @@ _ALONE: Final = _Kin()
 class Alignment:
     """A copy of the old schema with added names ruled out; pointers of what was added and removed.
 
-    Under `oneOf` or `not` the copy may accept more than the old schema: both must hold.
+    Under `oneOf` or `not` the copy may accept more than the old schema: both must hold. `complete`
+    says that nothing else was removed.
     """
 
-    base: Any
-    added: frozenset[str]
-    removed: tuple[str, ...]
+    base: Any = True
+    added: frozenset[str] = frozenset()
+    removed: tuple[str, ...] = ()
+    complete: bool = True
 
 
 def align_fields(old: Any, new: Any) -> Alignment:
     """Set two self-contained schemas side by side."""
-    work = _Walk(old, new)
-    work.visit(old, new, "")
-    base = work.rebuild(old) if work.added else True
-    return Alignment(base, frozenset(work.places), tuple(dict.fromkeys(work.removed)))
+    gone = find_removals(old, new)
+    work = _Walk(_join_references(old), _join_references(new))
+    work.visit(*work.roots, "")
+    base = work.rebuild(work.roots[0]) if work.added else True
+    return Alignment(base, frozenset(work.places), gone.pointers, gone.complete)
+
+
+def _join_references(root: Any) -> Any:
+    """Make each reference with something beside it a branch of `allOf`, unless it hides the rest.
+
+    Every other place keeps its pointer.
+    """
+    dialect = dialect_of(root)
+    if dialect == "draft-07":
+        return root
+
+    def copy(node: Any) -> Any:
+        if not isinstance(node, dict):
+            return node
+        held = {key: _copied(SUBSCHEMAS.get(key), one, copy) for key, one in node.items()}
+        if "$ref" in node and not is_alias(node, dialect):
+            held["allOf"] = [*held.get("allOf", []), {"$ref": held.pop("$ref")}]
+        return held
+
+    return copy(root)
+
+
+def _copied(shape: str | None, held: Any, copy: Callable[[Any], Any]) -> Any:
+    """Copy what a keyword holds, its subschemas by a function."""
+    if shape is None:
+        return held
+    if isinstance(held, list):
+        return [copy(one) for one in held]
+    if isinstance(held, dict) and shape in ("map", "map-or-names"):
+        return {name: copy(one) for name, one in held.items()}
+    return copy(held)
 
 
 class _Walk:
@@ -81,7 +115,6 @@ class _Walk:
         self.roots = (old, new)
         self.added: dict[int, set[str]] = {}
         self.places: set[str] = set()
-        self.removed: list[str] = []
         self.seen: set[tuple[int, int]] = set()
         self.space = make_space(_STEPS)
         self.source = make_source(new)
@@ -103,7 +136,7 @@ class _Walk:
         if (id(old), id(new)) in self.seen:
             return
         self.seen.add((id(old), id(new)))
-        kin = self.join(old, new, kin)
+        kin = self.join(old, kin)
         self.fields(old, new, at, kin)
         for key in ("properties", "patternProperties", "dependentSchemas"):
             before, after = old.get(key), new.get(key)
@@ -139,11 +172,10 @@ class _Walk:
             for _, _, two in self.pair([old], new[key]):
                 self.visit(old, two, f"{at}/{key}/{new[key].index(two)}", kin)
 
-    def join(self, old: dict[str, Any], new: dict[str, Any], kin: _Kin) -> _Kin:
-        """Give what is said of one object by these schemas and by those around them."""
+    def join(self, old: dict[str, Any], kin: _Kin) -> _Kin:
+        """Give what is said of one object by this schema and by those around it."""
         return _Kin(
             (*kin.before, *self.parts(0, old, ("allOf",))),
-            kin.after | self.names(1, new, _JOINED),
             kin.demanded | self.demanded(old),
         )
 
@@ -175,7 +207,7 @@ class _Walk:
         return frozenset(found)
 
     def fields(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
-        before, after = old.get("properties", {}), self.names(1, new, ("allOf",))
+        after = self.names(1, new, ("allOf",))
         said = (*kin.before, *self.parts(0, old, _BRANCHES))
         joined = list(self.parts(1, new, ("allOf",)))
         fresh = {
@@ -186,17 +218,11 @@ class _Walk:
         if fresh and old.get("additionalProperties", True) is not False:
             self.added.setdefault(id(old), set()).update(fresh)
             self.places.update(f"{at}/properties/{escape(name)}" for name in fresh)
-        parts = list(self.parts(1, new, _JOINED))
-        self.removed.extend(
-            f"{at}/properties/{escape(name)}"
-            for name in sorted(before.keys() - kin.after)
-            if before[name] is not False and not any(_is_patterned(one, name) for one in parts)
-        )
 
     def may_have(self, parts: list[dict[str, Any]], name: str) -> bool:
         """Tell whether a new object may have a member of this name; only a proof says no."""
         held = [part["properties"][name] for part in parts if name in part.get("properties", {})]
-        held += [one for part in parts for one in _patterned(part, name)]
+        held += [one for part in parts for one in patterned(part, name)]
         names = [part["propertyNames"] for part in parts if "propertyNames" in part]
         return not any(
             is_empty(self.space, one, self.source) for one in (held, [{"const": name}, *names])
@@ -251,23 +277,9 @@ class _Walk:
         return copy
 
 
-def _patterned(schema: dict[str, Any], name: str) -> Iterator[Any]:
-    """Give the schemas that patterns give to a member of this name."""
-    for pattern, held in schema.get("patternProperties", {}).items():
-        try:
-            if re.search(pattern, name):
-                yield held
-        except re.error:
-            continue
-
-
-def _is_patterned(schema: dict[str, Any], name: str) -> bool:
-    return next(_patterned(schema, name), None) is not None
-
-
 def _describes(schema: dict[str, Any], name: str) -> bool:
     """Tell whether a schema of an object says what a member of this name is."""
-    if name in schema.get("properties", {}) or _is_patterned(schema, name):
+    if name in schema.get("properties", {}) or is_patterned(schema, name):
         return True
     rest = (schema.get(key) for key in ("additionalProperties", "unevaluatedProperties"))
     return any(isinstance(held, dict) and held for held in rest)

@@ -23,6 +23,7 @@ from tallystick.schemas.values import escape, line_of
 
 __all__ = [
     "DIALECTS",
+    "SILENT",
     "SUBSCHEMAS",
     "Document",
     "Index",
@@ -34,6 +35,7 @@ __all__ = [
     "dialect_of",
     "find_pointer",
     "index_of",
+    "is_alias",
     "links",
     "path_of",
     "resolve",
@@ -111,6 +113,18 @@ def dialect_of(schema: Any, where: str = "the schema") -> str:
             hint="draft-07, 2019-09 and 2020-12 are read",
         )
     return dialect
+
+
+SILENT: Final = frozenset({
+    "$comment", "$defs", "$id", "$schema", "default", "definitions", "description", "examples",
+    "title",
+})  # fmt: skip
+"""What constrains nothing."""
+
+
+def is_alias(schema: dict[str, Any], dialect: str) -> bool:
+    """Tell whether a schema is nothing but its `$ref`; draft-07 ignores all that stands beside."""
+    return "$ref" in schema and (dialect == "draft-07" or schema.keys() <= SILENT | {"$ref"})
 
 
 def children(schema: Any) -> Iterator[tuple[str, Any]]:

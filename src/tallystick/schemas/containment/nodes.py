@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tallystick.schemas.refs import children, dialect_of, find_pointer
+from tallystick.schemas.refs import children, dialect_of, find_pointer, is_alias
 
 __all__ = [
     "TYPES",
@@ -168,11 +168,6 @@ class Space:
             raise Undecided(f"$ref {reference!r} leads nowhere") from None
 
 
-_SILENT: Final = frozenset({
-    "$comment", "$defs", "$schema", "default", "definitions", "description", "examples", "title",
-})  # fmt: skip
-
-
 def follow_plain(value: Any, source: Source) -> Any:
     """Go where a subschema that is nothing but a reference leads, unless it leads to itself."""
     seen = set()
@@ -180,8 +175,7 @@ def follow_plain(value: Any, source: Source) -> Any:
     while isinstance(here, dict) and isinstance(here.get("$ref"), str) and id(here) not in seen:
         seen.add(id(here))
         reference = here["$ref"]
-        alone = source.dialect == "draft-07" or not here.keys() - _SILENT - {"$ref"}
-        if not alone or not reference.startswith("#/"):
+        if not is_alias(here, source.dialect) or not reference.startswith("#/"):
             return here
         try:
             here = find_pointer(source.root, unquote(reference[1:]))
