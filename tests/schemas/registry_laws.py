@@ -59,17 +59,25 @@ def _is_found_late() -> bool:
 
 
 def moves_hold() -> bool:
-    cases: tuple[tuple[dict[str, bytes], dict[str, bytes], dict[str, set[str]]], ...] = (
-        ({"a/r.json": rows("1", "2")}, {"a/r.json": rows("1")}, {"a/r.json": {"1"}}),
+    two: dict[str, bytes] = {"r.json": rows("1"), "a/r.json": rows("2", "3")}
+    cases: tuple[tuple[dict[str, bytes], dict[str, bytes], dict[str, tuple[str, str]]], ...] = (
+        ({"a/r.json": rows("1", "2")}, {"a/r.json": rows("1")}, {"a/r.json": ("1", "")}),
         ({"a/r.json": rows("1")}, {"a/r.json": rows("1")}, {}),
-        ({"r.json": rows("1"), "a/r.json": rows("2")}, {}, {}),
+        (two, {"r.json": rows("1")}, {}),
+        (two, {"r.json": rows("1", "2")}, {"a/r.json": ("", "23")}),
+        (two, {**two, "r.json": rows("1", "4"), "a/r.json": rows("3")}, {}),
+        (two, {"r.json": rows("1", "2"), "a/r.json": rows("4")}, {"a/r.json": ("4", "2")}),
         ({"r.json": b"{", "a/r.json": rows("2")}, {}, {}),
-        ({"r.json": b"{}", "a/x.json": rows("2")}, {}, {"a/x.json": set()}),
-        ({"a/r.json": b"{"}, {}, {"a/r.json": set()}),
+        ({"r.json": b"{}", "a/x.json": rows("2")}, {}, {"a/x.json": ("", "2")}),
+        ({"a/r.json": b"{"}, {}, {"a/r.json": ("", "")}),
         ({"a/x.json": b"{"}, {}, {}),
     )
-    return all(
-        moves.find_moves(Trees(before, after), "1", "", "r.json") == found
+    joined = moves.Move(frozenset("1"), frozenset("2"))
+    kept = {beside: {urn for urn in "123" if moves.is_moved(joined, urn, frozenset(beside))}
+            for beside in ("", "3", "2")}  # fmt: skip
+    return kept == {"": {"2", "3"}, "3": {"2"}, "2": set()} and all(
+        moves.find_moves(Trees(before, after), "1", "", "r.json")
+        == {path: moves.Move(*map(frozenset, move)) for path, move in found.items()}
         for before, after, found in cases
     )
 
