@@ -57,6 +57,8 @@ def test_a_sound_registry_has_no_faults() -> None:
         (b'{"items":\n {"$ref": "#/definitions/gone"}}', 2, "/items/$ref", "schema.ref", "nowhere"),
         (b'{"items":\n {"$ref": "https://example.com/x"}}', 2, "/items/$ref", "schema.ref",
          "never fetched"),
+        (b'{"items": {"$schema":\n "https://json-schema.org/draft/2020-12/schema"}}', 2,
+         "/items/$schema", "schema.mixed", "dialect"),
         (b'{"$ref":\n "a%00b.json"}', 2, "/$ref", "registry.path", "leaves"),
         (b'{"not": {"$ref":\n "../../etc/passwd"}}', 2, "/not/$ref", "registry.path", "leaves"),
         (b'{"items": {"$ref":\n "gone.json#/x"}}', 2, "/items/$ref", "schema.missing", "No such"),

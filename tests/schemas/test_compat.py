@@ -185,3 +185,27 @@ def test_unknown_modes_and_malformed_schemas_are_refused() -> None:
 @pytest.mark.parametrize("keyword", ["prefixItems", "dependentRequired", "minContains"])
 def test_a_keyword_of_another_dialect_may_hold_anything(keyword: str) -> None:
     assert compare({keyword: "x"}, {keyword: 5}, "strict").verdict == "compatible"
+
+
+SEVEN = "http://json-schema.org/draft-07/schema#"
+TWENTY = "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "keyword"), [(SEVEN, TWENTY, "prefixItems"), (TWENTY, SEVEN, "items")]
+)
+def test_parts_of_different_dialects_are_refused_and_never_called_compatible(
+    outer: str, inner: str, keyword: str
+) -> None:
+    def schema(dialect: str, kind: str) -> dict[str, Any]:
+        part = {"$id": "http://x/b", "$schema": dialect, keyword: [{"type": kind}]}
+        return {"$schema": outer, "properties": {"a": part}}
+
+    for mode in MODES:
+        with pytest.raises(Rejected, match="dialect") as caught:
+            compare(schema(inner, "string"), schema(inner, "integer"), mode)
+        assert (caught.value.code, caught.value.pointer) == (
+            "schema.mixed", "/properties/a/$schema",
+        )  # fmt: skip
+    if keyword == "prefixItems":
+        assert compare(schema(outer, "string"), schema(outer, "integer")).verdict == "compatible"

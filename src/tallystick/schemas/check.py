@@ -219,7 +219,7 @@ def _read_document(run: _Run, path: str, place: Fault) -> Document | None:
         run.faults.append(replace(place, rule="schema.missing", message=message))
         return None
     except Rejected as error:
-        rule = "registry.path" if error.code == "registry.path" else "schema.json"
+        rule = error.code if error.code in ("registry.path", "schema.mixed") else "schema.json"
         run.faults.append(_fault_of(error, path, rule, place.urn))
         return None
     faults = [*_meta_faults(document, place.urn), *_slips(document, place.urn)]

@@ -30,6 +30,7 @@ __all__ = [
     "Library",
     "Load",
     "Shape",
+    "check_dialects",
     "children",
     "complete",
     "dialect_of",
@@ -113,6 +114,23 @@ def dialect_of(schema: Any, where: str = "the schema") -> str:
             hint="draft-07, 2019-09 and 2020-12 are read",
         )
     return dialect
+
+
+def check_dialects(schema: Any, where: str, text: str = "") -> None:
+    """Refuse a schema whose parts are of different dialects, as files that differ are refused."""
+    dialect = dialect_of(schema, where)
+    pending = [("", schema)]
+    while pending:
+        pointer, node = pending.pop()
+        if isinstance(node, dict) and "$schema" in node and dialect_of(node, where) != dialect:
+            place = f"{pointer}/$schema"
+            raise Rejected(
+                f"{where}:{line_of(text, place)}: its dialect differs from that of the document",
+                code="schema.mixed",
+                pointer=place,
+                hint="write both in one dialect",
+            )
+        pending.extend((pointer + place, item) for place, item in children(node))
 
 
 SILENT: Final = frozenset({
