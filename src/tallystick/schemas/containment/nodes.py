@@ -220,25 +220,22 @@ def exact(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(Decimal(repr(number)))
 
 
+_NAMES: Final[dict[type, str]] = {
+    str: "string", dict: "object", list: "array", bool: "boolean", type(None): "null",
+}  # fmt: skip
+
+
 def type_of(value: Any) -> str:
     """Name the JSON type; an integer is a number here."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, list):
-        return "array"
-    return "object" if isinstance(value, dict) else "number"
+    return _NAMES.get(type(value), "number")
 
 
 def freeze(value: Any) -> Any:
     """Make a JSON value hashable so that equal means equal in JSON Schema: 1 is 1.0, not true."""
+    if isinstance(value, str):  # first: there may be very many
+        return value
     if isinstance(value, bool) or value is None:
         return (type_of(value), value)
-    if isinstance(value, str):
-        return value
     if isinstance(value, list):
         return ("array", tuple(map(freeze, value)))
     if isinstance(value, dict):
