@@ -209,3 +209,28 @@ def test_parts_of_different_dialects_are_refused_and_never_called_compatible(
         )  # fmt: skip
     if keyword == "prefixItems":
         assert compare(schema(outer, "string"), schema(outer, "integer")).verdict == "compatible"
+
+
+LATE = "https://json-schema.org/draft/2019-09/schema"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ({"contains": True, "unevaluatedItems": False}, {"maxItems": 0}, "breaking"),
+        ({"allOf": [{"contains": {"const": 1}}], "unevaluatedItems": False},
+         {"type": ["array", "null"]}, "breaking"),
+        ({"type": "array", "contains": {"const": 1}, "unevaluatedItems": False},
+         {"items": {"const": 1}}, "compatible"),
+        ({"type": "array", "minItems": 1, "items": {"const": 1}},
+         {"contains": {"const": 1}, "unevaluatedItems": False}, "unknown"),
+        ({"contains": True}, {"minItems": 1}, "compatible"),
+        ({"items": [True], "unevaluatedItems": False}, {"maxItems": 1}, "compatible"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_only_what_holds_for_draft_and_validator_is_proven(
+    old: Any, new: Any, verdict: str
+) -> None:
+    found = compare({"$schema": LATE, **old}, {"$schema": LATE, **new}, "strict")
+    assert found.verdict == verdict, found
