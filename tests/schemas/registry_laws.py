@@ -6,7 +6,17 @@ import json
 from typing import Any
 
 from tallystick.core.errors import TallystickError
-from tallystick.schemas import align, mask, moves, pii_names, pii_values, refs, removals, validate
+from tallystick.schemas import (
+    align,
+    mask,
+    moves,
+    patterns,
+    pii_names,
+    pii_values,
+    refs,
+    removals,
+    validate,
+)
 from tallystick.schemas.catalog import parse_catalog
 from tests.schemas.test_history import Trees, rows
 from tests.schemas.test_removals import GONE, MOVED
@@ -164,6 +174,28 @@ def envelopes_hold() -> bool:
     return all(validate.is_wrapped(message, urn) is found for message, urn, found in cases)
 
 
+def patterns_hold() -> bool:
+    patterns._weight.cache_clear()
+    try:
+        light = ("^[^<>]{0,20000}$", r"^\p{L}{1,255}$", "^[a-z]+(?=x)", "^[0-9a-f]{8}-[0-9a-f]{4}$")
+        heavy = ("[^<>]{0,20000}<$", "^[^<>]{0,20000}x$", r"(?=a).{1,2000}b")
+        weights = [patterns.weigh({"items": {"pattern": one}}) for one in heavy]
+        both = patterns.weigh({"pattern": heavy[0], "patternProperties": {heavy[1]: {}}})
+    finally:
+        patterns._weight.cache_clear()
+    long = {"a": ["x" * 400, {"y" * 400: 1}]}
+    return (
+        not any(patterns.weigh({"pattern": one}) for one in light)
+        and weights[0] == weights[1] == 32 << 20
+        and 0 < weights[2] <= 32 << 20
+        and both == 2 * weights[0]
+        and patterns.is_long(long, 20 << 20)
+        and not patterns.is_long(long, 10 << 20)
+        and not patterns.is_long("x" * 1_000_000, 0)
+    )
+
+
 LAWS = (
     references_hold, moves_hold, fields_hold, removals_hold, names_hold, masks_hold, envelopes_hold,
+    patterns_hold,
 )  # fmt: skip
