@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tallystick.schemas.compat import compare
 from tallystick.schemas.removals import find_removals
@@ -125,3 +128,72 @@ def test_the_places_of_a_recursive_schema_come_to_an_end() -> None:
     old = {"$ref": "#/definitions/n0", "definitions": spell}
     assert not find_removals(old, old).complete
     assert find_removals(old, {}).pointers == ("/properties/s", "/properties/t")
+
+
+Tree = dict[str, Any]
+"""Fields by name; each holds a tree, and `[]` stands for the items of an array."""
+TREES: st.SearchStrategy[Tree] = st.recursive(
+    st.just({}),
+    lambda inner: st.dictionaries(st.sampled_from(["a", "b", "c", "[]"]), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+class Writer:
+    """Writes a tree of fields as a schema, in one of the many ways there are."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.held: dict[str, Any] = {}
+
+    def write(self, tree: Tree) -> dict[str, Any]:
+        return {**self.node(tree), "definitions": self.held}
+
+    def node(self, tree: Tree) -> dict[str, Any]:
+        way = self.random.randrange(6)
+        if way == 0 and len(tree) > 1:
+            parts = [self.node({name: held}) for name, held in tree.items()]
+            self.random.shuffle(parts)
+            return {"allOf": parts}
+        if way == 1:
+            name = f"d{len(self.held)}"
+            self.held[name] = {}
+            self.held[name].update(self.node(tree))
+            return {"$ref": f"#/definitions/{name}"}
+        if way == 2:
+            return {"if": {"required": ["a"]}, "then": self.node(tree)}
+        if way == 3:
+            return {"anyOf": [{"type": "null"}, self.node(tree)]}
+        out: dict[str, Any] = {}
+        for name, held in tree.items():
+            if name == "[]":
+                out["items"] = self.node(held)
+            else:
+                out.setdefault("properties", {})[name] = self.node(held)
+        return out
+
+
+def leaves(tree: Tree, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Give the paths of all fields; items by themselves are no field."""
+    found = []
+    for name, held in tree.items():
+        found += [(*path, name)] if name != "[]" else []
+        found += leaves(held, (*path, name))
+    return found
+
+
+def without(tree: Tree, path: tuple[str, ...]) -> Tree:
+    name, *rest = path
+    if not rest:
+        return {key: held for key, held in tree.items() if key != name}
+    return {**tree, name: without(tree[name], tuple(rest))}
+
+
+@given(TREES, st.randoms(use_true_random=False))
+def test_the_same_fields_written_in_any_way_are_all_there(tree: Tree, random: Random) -> None:
+    old, new = (Writer(random).write(tree) for _ in range(2))
+    assert find_removals(old, new).pointers == ()
+    for path in leaves(tree):
+        fewer = Writer(random).write(without(tree, path))
+        assert len(find_removals(old, fewer).pointers) == 1
+        assert find_removals(fewer, old).pointers == ()
