@@ -18,25 +18,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 from urllib.parse import unquote
 
 from tallystick.schemas.containment.nodes import make_source
 from tallystick.schemas.containment.search import make_space
-from tallystick.schemas.refs import SUBSCHEMAS, dialect_of, find_pointer, is_alias
+from tallystick.schemas.refs import SUBSCHEMAS, children, dialect_of, find_pointer, is_alias
 from tallystick.schemas.removals import find_removals, is_patterned, patterned
 from tallystick.schemas.values import escape
 from tallystick.schemas.witness import is_empty
 
 __all__ = ["Alignment", "align_fields"]
 
-_SINGLE: Final = (
-    "items", "additionalProperties", "additionalItems", "contains", "unevaluatedProperties",
-    "unevaluatedItems", "then", "else",
-)  # fmt: skip
+_BELOW: Final = frozenset({
+    "properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items",
+    "prefixItems", "additionalItems", "unevaluatedItems", "contains",
+})  # fmt: skip
+"""Keywords that speak of a member or an item."""
+_CONDITIONS: Final = frozenset({"then", "else", "dependentSchemas", "dependencies"})
+"""Keywords that speak of the same value under a condition."""
 _STEPS: Final = 10_000
 """What the question may cost whether new documents can have the new names, all together."""
 _MANY: Final = 10_000
+_FEW: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
 _JOINED: Final = ("allOf", *_UNIONS)
 """Branches of these speak of the same object."""
@@ -116,6 +121,7 @@ class _Walk:
         self.added: dict[int, set[str]] = {}
         self.places: set[str] = set()
         self.seen: set[tuple[int, int]] = set()
+        self.known: dict[tuple[int, frozenset[str]], dict[str, Any]] = {}
         self.space = make_space(_STEPS)
         self.source = make_source(new)
 
@@ -138,22 +144,31 @@ class _Walk:
         self.seen.add((id(old), id(new)))
         kin = self.join(old, kin)
         self.fields(old, new, at, kin)
-        for key in ("properties", "patternProperties", "dependentSchemas"):
-            before, after = old.get(key), new.get(key)
-            if isinstance(before, dict) and isinstance(after, dict):
-                for name in before.keys() & after.keys():
-                    self.visit(before[name], after[name], f"{at}/{key}/{escape(name)}")
-        for key in _SINGLE:
-            if key in old and key in new:
-                self.visit(old[key], new[key], f"{at}/{key}")
-        for key in ("allOf", "prefixItems", "items"):
-            before, after = old.get(key), new.get(key)
-            if isinstance(before, list) and isinstance(after, list):
-                same_object = kin if key in _JOINED else _ALONE
-                pairs = self.pair(before, after) if key in _JOINED else _by_place(before, after)
-                for spot, one, two in pairs:
-                    self.visit(one, two, f"{at}/{key}/{spot}", same_object)
+        if isinstance(old.get("allOf"), list) and isinstance(new.get("allOf"), list):
+            for spot, one, two in self.pair(old["allOf"], new["allOf"]):
+                self.visit(one, two, f"{at}/allOf/{spot}", kin)
         self.unions(old, new, at, kin)
+        before, after = self.held(old, _CONDITIONS), self.held(new, _CONDITIONS)
+        for place in [one for one in before if one in after]:
+            self.visit(before[place], after[place], f"{at}{place}", kin)
+        self.below(old, new, at, kin)
+
+    def below(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
+        """Visit what both say of a member or an item, whatever branch of `allOf` says it."""
+        before, after = (list(self.parts(side, one, ("allOf",)))
+                         for side, one in ((0, old), (1, new)))  # fmt: skip
+        said = [*kin.before, *self.parts(0, old, _BRANCHES)]
+        later = {place for part in after for place in self.held(part, _BELOW)}
+        for place in dict.fromkeys(one for part in before for one in self.held(part, _BELOW)):
+            if place not in later:
+                continue
+            olds, news, known = ([held[place] for part in parts
+                                  if place in (held := self.held(part, _BELOW))]
+                                 for parts in (before, after, said))  # fmt: skip
+            if len(olds) * len(news) <= _FEW:  # else nothing is free: an alarm rather than a miss
+                for one, two in product(olds, news):
+                    others = self.told([held for held in known if held is not one])
+                    self.visit(one, two, f"{at}{place}", others)
 
     def unions(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
         """Pair alternatives with alternatives, under either keyword, or with what had none."""
@@ -171,6 +186,20 @@ class _Walk:
         for key in after if not before else ():
             for _, _, two in self.pair([old], new[key]):
                 self.visit(old, two, f"{at}/{key}/{new[key].index(two)}", kin)
+
+    def told(self, schemas: list[Any]) -> _Kin:
+        """Give what schemas say that hold of the same value as another one."""
+        said = tuple(part for one in schemas for part in self.parts(0, one, _BRANCHES))
+        return _Kin(said, frozenset(name for one in schemas for name in self.demanded(one)))
+
+    def held(self, schema: Any, keys: frozenset[str]) -> dict[str, Any]:
+        """Give the subschemas of some keywords by their places; found once."""
+        known = self.known.get((id(schema), keys))
+        if known is None:
+            known = self.known[id(schema), keys] = {
+                place: one for place, one in children(schema) if place.split("/", 2)[1] in keys
+            }
+        return known
 
     def join(self, old: dict[str, Any], kin: _Kin) -> _Kin:
         """Give what is said of one object by this schema and by those around it."""
@@ -299,8 +328,3 @@ def _schemas(keyword: str, held: Any) -> list[Any]:
     if isinstance(held, list):
         return held
     return list(held.values()) if keyword.startswith("depend") else [held]
-
-
-def _by_place(before: list[Any], after: list[Any]) -> Iterator[tuple[int, Any, Any]]:
-    pairs = zip(before, after, strict=False)
-    return ((spot, one, two) for spot, (one, two) in enumerate(pairs))
