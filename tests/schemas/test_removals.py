@@ -18,6 +18,7 @@ Y: dict[str, Any] = {"properties": {"y": TEXT}}
 XY: dict[str, Any] = {"properties": {"x": TEXT, "y": TEXT}}
 NEW = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 LATE = {"$schema": "https://json-schema.org/draft/2019-09/schema"}
+SHUT = {"additionalProperties": False}
 IF_K = {"if": {"required": ["k"]}}
 
 
@@ -43,6 +44,7 @@ GONE: list[tuple[Any, Any, str]] = [
     ({"properties": {"a": X}}, {"patternProperties": {"a": {}}}, "/properties/a/properties/x"),
     ({"properties": {"a": X}, "additionalProperties": X},
      {"properties": {"a": {}}, "additionalProperties": X}, "/properties/a/properties/x"),
+    ({"properties": {"٣": TEXT}}, {"patternProperties": {r"\d": TEXT}}, "/properties/٣"),
     ({"patternProperties": {"^a": XY}}, {"patternProperties": {"^a": X}},
      "/patternProperties/^a/properties/y"),
     ({"additionalProperties": X}, {"additionalProperties": True},
@@ -81,6 +83,7 @@ MOVED: list[tuple[Any, Any]] = [
     ({**X, **IF_K, "then": X}, X),
     ({"properties": {"a": {"allOf": [X]}}}, {"allOf": [{"properties": {"a": X}}]}),
     ({"properties": {"a": X}}, {"patternProperties": {"^a$": X}}),
+    ({"properties": {"a": X}, **SHUT}, {"patternProperties": {r"^\p{L}$": X}, **SHUT}),
     ({"patternProperties": {"^a$": X}}, {"properties": {"a": X}}),
     ({"additionalProperties": X}, {"patternProperties": {"": X}}),
     ({"items": X}, {"items": [X, X], "additionalItems": X}),

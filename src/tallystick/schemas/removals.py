@@ -13,13 +13,13 @@ was used before is for the proof to say.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tallystick.schemas.containment.evaluate import in_class
 from tallystick.schemas.refs import children, dialect_of, find_pointer
 from tallystick.schemas.values import escape
 
@@ -200,7 +200,7 @@ def _below(
     others += [spot for spots in patterns.values() for spot in spots]
     for pattern, spots in _members(was, "patternProperties").items():
         fitting = [spot for name, held in named.items()
-                   if is_patterned({"patternProperties": {pattern: True}}, name)
+                   if in_class(("pattern", pattern), name)
                    for spot in held]  # fmt: skip
         yield spots, patterns.get(pattern) or others + fitting
     yield [spot for pointer, part in was for spot in _held(pointer, part, _REST)], others
@@ -224,11 +224,8 @@ def _unnamed(spot: Spot, name: str) -> list[Spot]:
 def patterned(schema: dict[str, Any], name: str) -> Iterator[Any]:
     """Give the schemas that patterns give to a member of this name."""
     for pattern, held in schema.get("patternProperties", {}).items():
-        try:
-            if re.search(pattern, name):
-                yield held
-        except re.error:
-            continue
+        if in_class(("pattern", pattern), name):
+            yield held
 
 
 def is_patterned(schema: dict[str, Any], name: str) -> bool:
