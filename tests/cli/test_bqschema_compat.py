@@ -129,3 +129,21 @@ def test_references_to_other_files_are_followed(capsys: pytest.CaptureFixture[st
                          properties(a={"$ref": "two.json"}))  # fmt: skip
     assert code == 1
     assert len(lines) == 1
+
+
+def test_parts_of_different_dialects_are_undecided(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, kind in (("old.json", "string"), ("new.json", "integer")):
+        dialect = "https://json-schema.org/draft/2020-12/schema"
+        part = {"$schema": dialect, "prefixItems": [{"type": kind}]}
+        Path(name).write_text(json.dumps({"properties": {"a": part}}), encoding="utf-8")
+    code, out, _ = run(capsys, "compat", "old.json", "new.json")
+    assert code == 1
+    assert out.startswith("undecided: old.json:1: its dialect differs")
+
+
+def test_a_field_is_removed_with_whatever_named_it(capsys: pytest.CaptureFixture[str]) -> None:
+    inner = properties(x=TEXT)
+    gone = (1, ["a.x: this field is no longer named"])
+    assert compat(capsys, {"properties": {"a": inner}}, {"properties": {"a": True}}) == gone
+    assert compat(capsys, {"allOf": [inner]}, {})[0] == 1
+    assert compat(capsys, {"allOf": [inner]}, inner) == (0, [])

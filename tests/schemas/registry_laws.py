@@ -6,9 +6,20 @@ import json
 from typing import Any
 
 from tallystick.core.errors import TallystickError
-from tallystick.schemas import align, mask, moves, pii_names, pii_values, refs, validate
+from tallystick.schemas import (
+    align,
+    mask,
+    moves,
+    patterns,
+    pii_names,
+    pii_values,
+    refs,
+    removals,
+    validate,
+)
 from tallystick.schemas.catalog import parse_catalog
 from tests.schemas.test_history import Trees, rows
+from tests.schemas.test_removals import GONE, MOVED
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 
@@ -58,17 +69,25 @@ def _is_found_late() -> bool:
 
 
 def moves_hold() -> bool:
-    cases: tuple[tuple[dict[str, bytes], dict[str, bytes], dict[str, set[str]]], ...] = (
-        ({"a/r.json": rows("1", "2")}, {"a/r.json": rows("1")}, {"a/r.json": {"1"}}),
+    two: dict[str, bytes] = {"r.json": rows("1"), "a/r.json": rows("2", "3")}
+    cases: tuple[tuple[dict[str, bytes], dict[str, bytes], dict[str, tuple[str, str]]], ...] = (
+        ({"a/r.json": rows("1", "2")}, {"a/r.json": rows("1")}, {"a/r.json": ("1", "")}),
         ({"a/r.json": rows("1")}, {"a/r.json": rows("1")}, {}),
-        ({"r.json": rows("1"), "a/r.json": rows("2")}, {}, {}),
+        (two, {"r.json": rows("1")}, {}),
+        (two, {"r.json": rows("1", "2")}, {"a/r.json": ("", "23")}),
+        (two, {**two, "r.json": rows("1", "4"), "a/r.json": rows("3")}, {}),
+        (two, {"r.json": rows("1", "2"), "a/r.json": rows("4")}, {"a/r.json": ("4", "2")}),
         ({"r.json": b"{", "a/r.json": rows("2")}, {}, {}),
-        ({"r.json": b"{}", "a/x.json": rows("2")}, {}, {"a/x.json": set()}),
-        ({"a/r.json": b"{"}, {}, {"a/r.json": set()}),
+        ({"r.json": b"{}", "a/x.json": rows("2")}, {}, {"a/x.json": ("", "2")}),
+        ({"a/r.json": b"{"}, {}, {"a/r.json": ("", "")}),
         ({"a/x.json": b"{"}, {}, {}),
     )
-    return all(
-        moves.find_moves(Trees(before, after), "1", "", "r.json") == found
+    joined = moves.Move(frozenset("1"), frozenset("2"))
+    kept = {beside: {urn for urn in "123" if moves.is_moved(joined, urn, frozenset(beside))}
+            for beside in ("", "3", "2")}  # fmt: skip
+    return kept == {"": {"2", "3"}, "3": {"2"}, "2": set()} and all(
+        moves.find_moves(Trees(before, after), "1", "", "r.json")
+        == {path: moves.Move(*map(frozenset, move)) for path, move in found.items()}
         for before, after, found in cases
     )
 
@@ -91,12 +110,25 @@ def fields_hold() -> bool:
         ({**fields(), "required": ["b"]}, fields(b=COUNT), set(), set()),
         (fields(a=TEXT), wrapped, {"/anyOf/1/properties/b"}, set()),
         (fields(bc=TEXT), {"anyOf": [patterned]}, set(), set()),
+        (_beside(fields(a=TEXT)), _beside(fields(a=TEXT, b=TEXT)), {"/properties/b"}, set()),
     )
     for old, new, added, removed in cases:
         found = align.align_fields(old, new)
         if (set(found.added), set(found.removed)) != (added, removed):
             return False
     return True
+
+
+def _beside(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put a schema beside a reference, where that counts."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "$ref": "#/$defs/base", "$defs": {"base": {}}, **schema}
+
+
+def removals_hold() -> bool:
+    gone = all(removals.find_removals(old, new).pointers == (place,) for old, new, place in GONE)
+    moved = any(removals.find_removals(old, new).pointers for old, new in MOVED)
+    return gone and not moved
 
 
 def names_hold() -> bool:
@@ -142,4 +174,28 @@ def envelopes_hold() -> bool:
     return all(validate.is_wrapped(message, urn) is found for message, urn, found in cases)
 
 
-LAWS = (references_hold, moves_hold, fields_hold, names_hold, masks_hold, envelopes_hold)
+def patterns_hold() -> bool:
+    patterns._weight.cache_clear()
+    try:
+        light = ("^[^<>]{0,20000}$", r"^\p{L}{1,255}$", "^[a-z]+(?=x)", "^[0-9a-f]{8}-[0-9a-f]{4}$")
+        heavy = ("[^<>]{0,20000}<$", "^[^<>]{0,20000}x$", r"(?=a).{1,2000}b")
+        weights = [patterns.weigh({"items": {"pattern": one}}) for one in heavy]
+        both = patterns.weigh({"pattern": heavy[0], "patternProperties": {heavy[1]: {}}})
+    finally:
+        patterns._weight.cache_clear()
+    long = {"a": ["x" * 400, {"y" * 400: 1}]}
+    return (
+        not any(patterns.weigh({"pattern": one}) for one in light)
+        and weights[0] == weights[1] == 32 << 20
+        and 0 < weights[2] <= 32 << 20
+        and both == 2 * weights[0]
+        and patterns.is_long(long, 20 << 20)
+        and not patterns.is_long(long, 10 << 20)
+        and not patterns.is_long("x" * 1_000_000, 0)
+    )
+
+
+LAWS = (
+    references_hold, moves_hold, fields_hold, removals_hold, names_hold, masks_hold, envelopes_hold,
+    patterns_hold,
+)  # fmt: skip

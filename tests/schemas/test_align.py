@@ -15,7 +15,11 @@ ONE: dict[str, Any] = {
     "properties": {"k": {"const": 1}, "x": TEXT},
     "required": ["k"],
 }
-TWO = {"type": "object", "properties": {"k": {"const": 2}, "y": TEXT}, "required": ["k"]}
+TWO: dict[str, Any] = {
+    "type": "object",
+    "properties": {"k": {"const": 2}, "y": TEXT},
+    "required": ["k"],
+}
 SIX = {"type": "object", "properties": {"k": {"const": 6}, "z": TEXT}, "required": ["k"]}
 
 
@@ -121,6 +125,47 @@ def test_a_name_that_is_forbidden_or_was_described_is_not_added(
     assert found.verdict == "breaking"
     blamed = [row.rule for row in found.changes if row.effect == "breaking"]
     assert any(one.startswith(rule) for one in blamed), blamed
+
+
+LATE = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+IF_K = {"if": {"required": ["k"]}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (fields(p=fields(a=TEXT)), {"allOf": [fields(p=BOTH)]}),
+        ({"allOf": [fields(p=fields(a=TEXT))]}, fields(p=BOTH)),
+        ({"items": fields(a=TEXT)}, {"allOf": [{"items": BOTH}]}),
+        ({**LATE, **fields(p=fields(a=TEXT))},
+         {**LATE, "type": "object", "$ref": "#/$defs/base", "$defs": {"base": fields(p=BOTH)}}),
+        ({**IF_K, "then": fields(a=TEXT)}, {**IF_K, "then": BOTH}),
+        (fields(p={"oneOf": [ONE, TWO]}),
+         fields(p={"oneOf": [ONE, {**TWO, "properties": {**TWO["properties"], "x": COUNT}}]})),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_field_may_come_further_down_while_its_object_moves(old: Any, new: Any) -> None:
+    assert compare(old, new, "babelqueue").verdict == "compatible"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({**fields(p=fields(a=TEXT)), "allOf": [fields(p=fields(b=COUNT))]},
+         fields(p=fields(a=TEXT, b=TEXT))),
+        ({"items": fields(a=TEXT), "allOf": [{"items": fields(b=COUNT)}]},
+         {"items": fields(a=TEXT, b=TEXT)}),
+        ({**fields(b=COUNT), **IF_K, "then": fields(a=TEXT)},
+         {**fields(b=COUNT), **IF_K, "then": fields(a=TEXT, b=TEXT)}),
+        ({**fields(b=COUNT), "dependencies": {"k": fields(a=TEXT)}},
+         {**fields(b=COUNT), "dependencies": {"k": fields(a=TEXT, b=TEXT)}}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_name_that_another_branch_described_is_not_added(old: Any, new: Any) -> None:
+    found = compare(old, new, "babelqueue")
+    assert (found.verdict, found.has_witness) == ("breaking", True)
 
 
 def test_a_witness_of_the_policy_was_valid_before() -> None:

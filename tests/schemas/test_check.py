@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tallystick.core.errors import Rejected
 from tallystick.schemas.check import Checked, check_registry
 from tallystick.schemas.check_names import collisions, is_urn, kafka_topic, message_id, sqs_queue
+from tallystick.schemas.compat import compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +59,8 @@ def test_a_sound_registry_has_no_faults() -> None:
         (b'{"items":\n {"$ref": "#/definitions/gone"}}', 2, "/items/$ref", "schema.ref", "nowhere"),
         (b'{"items":\n {"$ref": "https://example.com/x"}}', 2, "/items/$ref", "schema.ref",
          "never fetched"),
+        (b'{"items": {"$schema":\n "https://json-schema.org/draft/2020-12/schema"}}', 2,
+         "/items/$schema", "schema.mixed", "dialect"),
         (b'{"$ref":\n "a%00b.json"}', 2, "/$ref", "registry.path", "leaves"),
         (b'{"not": {"$ref":\n "../../etc/passwd"}}', 2, "/not/$ref", "registry.path", "leaves"),
         (b'{"items": {"$ref":\n "gone.json#/x"}}', 2, "/items/$ref", "schema.missing", "No such"),
@@ -239,3 +243,108 @@ def _read_only(schema: bytes) -> Callable[[str], bytes]:
         return schema
 
     return read
+
+
+NEW = "https://json-schema.org/draft/2020-12/schema"
+LATE = "https://json-schema.org/draft/2019-09/schema"
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({"$defs": {"a": {"$id": "x"}, "b": {"$id": "x"}}}, "/$defs/b/$id"),
+        ({"$id": "https://e.org/r", "$defs": {"a": {"$id": "r"}}}, "/$defs/a/$id"),
+        ({"definitions": {"a": {"$id": "#x"}, "b": {"$id": "#x"}}}, "/definitions/b/$id"),
+        ({"$schema": NEW, "$defs": {"a": {"$anchor": "q"}, "b": {"$anchor": "q"}}},
+         "/$defs/b/$anchor"),
+        ({"$schema": NEW, "$defs": {"a": {"$anchor": "q"}, "b": {"$dynamicAnchor": "q"}}},
+         "/$defs/b/$dynamicAnchor"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_no_two_subschemas_of_a_file_share_a_name(schema: dict[str, Any], pointer: str) -> None:
+    assert rules(check({"a.json": schema})) == [("a.json", 1, pointer, "schema.id")]
+    with pytest.raises(Rejected, match="already"):
+        compare(schema, schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": NEW, "$defs": {"a": {"$id": "x", "$anchor": "q"}, "b": {"$anchor": "q"}}},
+        {"$schema": NEW, "$anchor": "q", "$dynamicAnchor": "q"},
+        {"$id": "https://e.org/r", "definitions": {"a": {"$id": "#x"}, "b": {"$id": "#y"}}},
+        {"$id": "a.json"},
+    ],
+    ids=str,
+)
+def test_a_name_may_stand_once_in_each_resource(schema: dict[str, Any]) -> None:
+    assert check({"a.json": schema}).errors == 0
+    assert compare(schema, schema).verdict == "compatible"
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointers"),
+    [
+        ({"prefixItems": [{}], "dependentRequired": {"a": ["b"]}, "unevaluatedProperties": False},
+         ["/prefixItems", "/dependentRequired", "/unevaluatedProperties"]),
+        ({"properties": {"prefixItems": {"minContains": 1}}},
+         ["/properties/prefixItems/minContains"]),
+        ({"$schema": LATE, "prefixItems": [{}], "dependentRequired": {}}, ["/prefixItems"]),
+        ({"$schema": NEW, "additionalItems": False, "prefixItems": [{}]}, ["/additionalItems"]),
+        ({"$defs": {"a": {}}, "deprecated": True}, []),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_keyword_of_another_dialect_is_a_warning(
+    schema: dict[str, Any], pointers: list[str]
+) -> None:
+    faults = check({"a.json": schema}).faults
+    assert [fault.pointer for fault in faults] == pointers
+    assert {(fault.level, fault.rule) for fault in faults} <= {("warning", "schema.keyword")}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("x-gdpr-sensitve", True, "schema.keyword"),
+        ("x-gdpr-sensitive", 1, "schema.mark"),
+        ("x-gdpr-sensitive", "", "schema.mark"),
+        ("x-gdpr-sensitive", None, "schema.mark"),
+        ("x-gdpr-sensitive", ["email"], "schema.mark"),
+        ("x-gdpr-sensitive", True, ""),
+        ("x-gdpr-sensitive", False, ""),
+        ("x-gdpr-sensitive", "email", ""),
+        ("x-owner", 1, ""),
+    ],
+)
+def test_a_mark_that_marks_nothing_is_a_warning(name: str, value: Any, rule: str) -> None:
+    faults = check({"a.json": {"properties": {"mail": {name: value}}}}).faults
+    found = [(fault.pointer, fault.level, fault.rule) for fault in faults]
+    assert found == ([(f"/properties/mail/{name}", "warning", rule)] if rule else [])
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_empty"),
+    [
+        ({"type": "string", "enum": [1]}, True),
+        ({"type": "integer", "minimum": 3, "maximum": 2}, True),
+        ({"type": "object", "required": ["a"], "properties": {"a": False}}, True),
+        ({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}}, True),
+        ({"properties": {"a": False}}, False),
+        ({"type": "array", "items": False}, False),
+        ({"pattern": "^(?=a)b", "type": "string"}, True),
+    ],
+    ids=str,
+)
+def test_a_schema_that_nothing_can_satisfy_is_a_warning(
+    schema: dict[str, Any], is_empty: bool
+) -> None:
+    found = [(fault.level, fault.rule) for fault in check({"a.json": schema}).faults]
+    assert found == ([("warning", "schema.empty")] if is_empty else [])
+
+
+def test_a_schema_that_branches_at_every_level_is_checked_to_the_end() -> None:
+    names = [f"n{at}" for at in range(30)]
+    schema = {"type": "object", "properties": {name: {"$ref": "#"} for name in names}}
+    assert check({"a.json": {**schema, "required": names[:3]}}).errors == 0

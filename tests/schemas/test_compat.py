@@ -185,3 +185,52 @@ def test_unknown_modes_and_malformed_schemas_are_refused() -> None:
 @pytest.mark.parametrize("keyword", ["prefixItems", "dependentRequired", "minContains"])
 def test_a_keyword_of_another_dialect_may_hold_anything(keyword: str) -> None:
     assert compare({keyword: "x"}, {keyword: 5}, "strict").verdict == "compatible"
+
+
+SEVEN = "http://json-schema.org/draft-07/schema#"
+TWENTY = "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "keyword"), [(SEVEN, TWENTY, "prefixItems"), (TWENTY, SEVEN, "items")]
+)
+def test_parts_of_different_dialects_are_refused_and_never_called_compatible(
+    outer: str, inner: str, keyword: str
+) -> None:
+    def schema(dialect: str, kind: str) -> dict[str, Any]:
+        part = {"$id": "http://x/b", "$schema": dialect, keyword: [{"type": kind}]}
+        return {"$schema": outer, "properties": {"a": part}}
+
+    for mode in MODES:
+        with pytest.raises(Rejected, match="dialect") as caught:
+            compare(schema(inner, "string"), schema(inner, "integer"), mode)
+        assert (caught.value.code, caught.value.pointer) == (
+            "schema.mixed", "/properties/a/$schema",
+        )  # fmt: skip
+    if keyword == "prefixItems":
+        assert compare(schema(outer, "string"), schema(outer, "integer")).verdict == "compatible"
+
+
+LATE = "https://json-schema.org/draft/2019-09/schema"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ({"contains": True, "unevaluatedItems": False}, {"maxItems": 0}, "breaking"),
+        ({"allOf": [{"contains": {"const": 1}}], "unevaluatedItems": False},
+         {"type": ["array", "null"]}, "breaking"),
+        ({"type": "array", "contains": {"const": 1}, "unevaluatedItems": False},
+         {"items": {"const": 1}}, "compatible"),
+        ({"type": "array", "minItems": 1, "items": {"const": 1}},
+         {"contains": {"const": 1}, "unevaluatedItems": False}, "unknown"),
+        ({"contains": True}, {"minItems": 1}, "compatible"),
+        ({"items": [True], "unevaluatedItems": False}, {"maxItems": 1}, "compatible"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_only_what_holds_for_draft_and_validator_is_proven(
+    old: Any, new: Any, verdict: str
+) -> None:
+    found = compare({"$schema": LATE, **old}, {"$schema": LATE, **new}, "strict")
+    assert found.verdict == verdict, found

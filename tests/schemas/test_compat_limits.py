@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tallystick.schemas.compat import compare
+from tallystick.schemas.containment import search
+from tallystick.schemas.containment.evaluate import satisfies
 from tallystick.schemas.containment.keywords import Clause, clauses
 from tallystick.schemas.containment.nodes import Exhausted, Source, Space
 from tallystick.schemas.containment.search import make_space
@@ -163,3 +165,46 @@ def test_what_leads_to_itself_is_never_proven() -> None:
     assert compare(old, new, "strict").verdict != "compatible"
     wide = {"anyOf": [*old["anyOf"], {"type": "number"}, {"type": "null"}]}
     assert compare({**old, **wide}, {**new, **wide, "not": False}, "strict").verdict == "unknown"
+
+
+@pytest.mark.parametrize("more", [{}, {"type": "string"}, {"title": "t"}], ids=str)
+def test_huge_lists_are_set_against_each_other_and_not_asked_value_by_value(
+    more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def judge(space: Any, key: Any, value: Any) -> bool:
+        asked.append(value)
+        return satisfies(space, key, value)
+
+    monkeypatch.setattr(search, "satisfies", judge)
+    values = [f"value-{at}" for at in range(20_000)]
+
+    def schema(listed: list[Any]) -> dict[str, Any]:
+        return {"type": "object", "properties": {"s": {**more, "enum": listed}}}
+
+    fewer = values[:7000] + values[7001:]
+    found = compare(schema(values), schema(fewer), "strict")
+    assert (found.verdict, found.witness) == ("breaking", {"s": "value-7000"})
+    assert compare(schema(fewer), schema(values[::-1]), "strict").verdict == "compatible"
+    assert len(asked) < 100
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ({"enum": [1, 2.0, "a", None]}, {"enum": [1.0, 2, "a", None]}, "compatible"),
+        ({"enum": [1, True]}, {"enum": [1, 0]}, "breaking"),
+        ({"enum": ["a", "bb"]}, {"enum": ["a", "bb"], "minLength": 2}, "breaking"),
+        ({"enum": ["a", "bb"], "minLength": 2}, {"const": "bb"}, "compatible"),
+        ({"enum": [1, 2], "const": 2}, {"enum": [2, 3]}, "compatible"),
+        ({"enum": [1, "a"]}, {"type": "string", "enum": [1, "a"]}, "breaking"),
+        ({"enum": [1.5, 2]}, {"type": "integer", "enum": [1.5, 2]}, "breaking"),
+        ({"enum": [[1], {"a": 1}]}, {"enum": [{"a": 1.0}, [1.0]]}, "compatible"),
+        ({"enum": [1, "a"]}, {"type": ["number", "string"]}, "compatible"),
+        ({"enum": [1, "a"]}, False, "breaking"),
+    ],
+    ids=str,
+)
+def test_a_list_means_what_it_means_value_by_value(old: Any, new: Any, verdict: str) -> None:
+    assert compare(old, new, "strict").verdict == verdict

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tallystick.cli import main
-from tallystick.schemas.moves import find_moves
+from tallystick.schemas.moves import Move, find_moves
 
 WIDE, NARROW = {"type": "number"}, {"type": "integer"}
 
@@ -95,6 +95,33 @@ def test_registries_that_were_joined_are_compared_with_both(
         "a": ("changed", "breaking"), "b": ("removed", "breaking"),
         "c": ("changed", "breaking"), "d": ("added", "compatible"),
     })  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["strict", "BACKWARD_TRANSITIVE"])
+@pytest.mark.parametrize("against", ["v2", "HEAD"])
+def test_a_registry_that_took_in_another_is_compared_with_both(
+    against: str, mode: str, top: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(top / "other", {"c": WIDE, "d": WIDE, "e": WIDE})
+    git(top, "tag", "v2")
+    shutil.rmtree(top / "other")
+    write(top / "old", {"a": WIDE, "b": WIDE, "c": NARROW, "d": WIDE})
+    code, rows = compat(capsys, top / "old", "--against", against, "--mode", mode)
+    if against == "HEAD" and mode == "strict":
+        assert (code, rows) == (0, {})
+    else:
+        assert (code, rows) == (1, {"c": ("changed", "breaking"), "e": ("removed", "breaking")})
+
+
+def test_what_another_registry_dropped_by_itself_is_its_own_affair(
+    top: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(top / "other", {"c": WIDE, "d": WIDE})
+    git(top, "tag", "v2")
+    write(top / "other", {"d": WIDE})
+    write(top / "old", {"a": WIDE, "b": WIDE, "z": WIDE})
+    code, rows = compat(capsys, top / "old", "--against", "v2")
+    assert (code, rows) == (0, {"z": ("added", "compatible")})
 
 
 def test_a_new_registry_beside_another_is_all_new_and_says_so(
@@ -189,18 +216,31 @@ def rows(*urns: str) -> bytes:
 @pytest.mark.parametrize(
     ("before", "after", "moves"),
     [
-        ({"a/r.json": rows("1", "2")}, {}, {"a/r.json": set()}),
-        ({"a/r.json": rows("1", "2")}, {"a/r.json": rows("1")}, {"a/r.json": {"1"}}),
+        ({"a/r.json": rows("1", "2")}, {}, {"a/r.json": ("", "12")}),
+        ({"a/r.json": rows("1", "2")}, {"a/r.json": rows("1")}, {"a/r.json": ("1", "")}),
         ({"a/r.json": rows("1")}, {"a/r.json": rows("1")}, {}),
         ({"r.json": rows("1"), "a/r.json": rows("2")}, {}, {}),
-        ({"r.json": b"{}", "a/r.json": rows("2")}, {}, {"a/r.json": set()}),
+        ({"r.json": b"{}", "a/r.json": rows("2")}, {}, {"a/r.json": ("", "2")}),
         ({"r.json": b"{", "a/r.json": rows("2")}, {}, {}),
-        ({"a/r.json": b"{"}, {}, {"a/r.json": set()}),
+        ({"a/r.json": b"{"}, {}, {"a/r.json": ("", "")}),
         ({"a/other.json": b"{"}, {}, {}),
         ({"a/package.json": b'{"schemas": 1}'}, {}, {}),
+        (
+            {"r.json": rows("1"), "a/r.json": rows("2", "3")},
+            {"r.json": rows("1", "2"), "a/r.json": rows("3")},
+            {"a/r.json": ("3", "2")},
+        ),
+        (
+            {"r.json": rows("1"), "a/r.json": rows("2", "3")},
+            {"r.json": rows("1", "2")},
+            {"a/r.json": ("", "23")},
+        ),
+        ({"r.json": rows("1"), "a/r.json": rows("2")}, {"r.json": rows("1", "3")}, {}),
+        ({"r.json": rows("1"), "a/r.json": rows("1")}, {"r.json": rows("1")}, {}),
     ],
 )
 def test_a_manifest_came_from_where_urns_were_lost(
-    before: dict[str, bytes], after: dict[str, bytes], moves: dict[str, set[str]]
+    before: dict[str, bytes], after: dict[str, bytes], moves: dict[str, tuple[str, str]]
 ) -> None:
-    assert find_moves(Trees(before, after), "1", "", "r.json") == moves
+    found = find_moves(Trees(before, after), "1", "", "r.json")
+    assert found == {path: Move(*map(frozenset, move)) for path, move in moves.items()}

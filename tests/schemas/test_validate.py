@@ -364,3 +364,12 @@ def test_no_worker_is_started_without_a_part(tmp_path: Path) -> None:
     judge = build_judge(catalog_of({"type": "integer"}))
     ((found, _),) = judge_parallel(judge, str(path), 10**15)
     assert (found.ok, found.lines) == (3, 3)
+
+
+def test_a_pattern_that_counts_far_meets_a_long_text_under_the_limit_of_time() -> None:
+    checker = compile_schema({"properties": {"s": {"pattern": "[^<>]{0,20000}<$"}}})
+    assert checker.is_valid({"s": "text <"})
+    assert [one.keyword for one in checker.violations({"s": "text"})] == ["pattern"]
+    with pytest.raises(Rejected, match="cannot be applied within") as caught:
+        checker.is_valid({"s": "a" * 100_000})
+    assert "pattern" in (caught.value.hint or "")

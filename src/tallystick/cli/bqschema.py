@@ -150,8 +150,9 @@ def _breaks(words: list[str], old: Any, new: Any) -> tuple[list[str], str]:
             for word, schema in zip(words, (old, new), strict=True)
         )
         comparison = compare_bundled(before, after, "babelqueue")
-    except (Rejected, UsageError):
-        return [line.text for line in rules], ""
+    except (Rejected, UsageError) as error:
+        doubt = error.message if error.code == "schema.mixed" and not rules else ""
+        return [line.text for line in rules], doubt
     if comparison.verdict == "compatible":
         return [], ""
     extra = [

@@ -16,6 +16,7 @@ from typing import Any
 from tallystick.cli.bqschema_json import DecodeError, decode, decode_object, kind_of, quote
 from tallystick.core.errors import UsageError
 from tallystick.schemas.catalog import parse_catalog, read_inside, self_contained
+from tallystick.schemas.refs import check_dialects
 
 __all__ = ["Registry", "fail", "load_registry", "read_file", "read_schema_file"]
 
@@ -126,6 +127,7 @@ def _schema(raw: bytes, prefix: str) -> Any:
 
 def bundle_file(folder: Path, path: str, schema: Any) -> Any:
     """Bring in what a schema refers to; a schema without references is given as it is."""
+    check_dialects(schema, path)
     if '"$ref"' not in json.dumps(schema):
         return schema
     manifest = json.dumps({"schemas": [{"urn": "schema", "schema": path}]})

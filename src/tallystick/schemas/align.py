@@ -1,4 +1,4 @@
-"""The field policy: what is added and what is removed between two schemas of an object.
+"""The field policy: what is added between two schemas of an object.
 
 Wherever both schemas describe the same object, a property that only the new one names is set to
 `false` in a copy of the old one. Documents of that copy are the old documents that never used the
@@ -7,35 +7,41 @@ name, so an optional field may be added to an open model, while a required one s
 branch, or describes it by a pattern or as one of `additionalProperties`; and a name that no new
 document can have is not added but forbidden.
 
-A property that only the old one names is removed, unless it was never allowed, or a pattern or
-another branch of the new schema still names it. Branches are paired with what they are most like,
-wherever they stand; an object that became one of several (`anyOf: [..., {"type": "null"}]`) with
-the one that is most like it.
+Branches are paired with what they are most like, wherever they stand; an object that became one of
+several (`anyOf: [..., {"type": "null"}]`) with the one that is most like it. What stands beside a
+`$ref` counts where the dialect lets it: the reference is then one more branch of `allOf`.
+
+What is removed is another question (`tallystick.schemas.removals`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 from urllib.parse import unquote
 
 from tallystick.schemas.containment.nodes import make_source
 from tallystick.schemas.containment.search import make_space
-from tallystick.schemas.refs import find_pointer
+from tallystick.schemas.refs import SUBSCHEMAS, children, dialect_of, find_pointer, is_alias
+from tallystick.schemas.removals import find_removals, is_patterned, patterned
 from tallystick.schemas.values import escape
 from tallystick.schemas.witness import is_empty
 
 __all__ = ["Alignment", "align_fields"]
 
-_SINGLE: Final = (
-    "items", "additionalProperties", "additionalItems", "contains", "unevaluatedProperties",
-    "unevaluatedItems", "then", "else",
-)  # fmt: skip
+_BELOW: Final = frozenset({
+    "properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items",
+    "prefixItems", "additionalItems", "unevaluatedItems", "contains",
+})  # fmt: skip
+"""Keywords that speak of a member or an item."""
+_CONDITIONS: Final = frozenset({"then", "else", "dependentSchemas", "dependencies"})
+"""Keywords that speak of the same value under a condition."""
 _STEPS: Final = 10_000
 """What the question may cost whether new documents can have the new names, all together."""
 _MANY: Final = 10_000
+_FEW: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
 _JOINED: Final = ("allOf", *_UNIONS)
 """Branches of these speak of the same object."""
@@ -44,10 +50,9 @@ _BRANCHES: Final = (*_JOINED, "then", "else", "dependentSchemas", "dependencies"
 
 @dataclass(frozen=True, slots=True)
 class _Kin:
-    """What is said of an object around a place: old schemas that hold too, new names, demands."""
+    """What is said of an object around a place: old schemas that hold too, and demands."""
 
     before: tuple[dict[str, Any], ...] = ()
-    after: frozenset[str] = frozenset()
     demanded: frozenset[str] = frozenset()
 
 
@@ -58,20 +63,54 @@ _ALONE: Final = _Kin()
 class Alignment:
     """A copy of the old schema with added names ruled out; pointers of what was added and removed.
 
-    Under `oneOf` or `not` the copy may accept more than the old schema: both must hold.
+    Under `oneOf` or `not` the copy may accept more than the old schema: both must hold. `complete`
+    says that nothing else was removed.
     """
 
-    base: Any
-    added: frozenset[str]
-    removed: tuple[str, ...]
+    base: Any = True
+    added: frozenset[str] = frozenset()
+    removed: tuple[str, ...] = ()
+    complete: bool = True
 
 
 def align_fields(old: Any, new: Any) -> Alignment:
     """Set two self-contained schemas side by side."""
-    work = _Walk(old, new)
-    work.visit(old, new, "")
-    base = work.rebuild(old) if work.added else True
-    return Alignment(base, frozenset(work.places), tuple(dict.fromkeys(work.removed)))
+    gone = find_removals(old, new)
+    work = _Walk(_join_references(old), _join_references(new))
+    work.visit(*work.roots, "")
+    base = work.rebuild(work.roots[0]) if work.added else True
+    return Alignment(base, frozenset(work.places), gone.pointers, gone.complete)
+
+
+def _join_references(root: Any) -> Any:
+    """Make each reference with something beside it a branch of `allOf`, unless it hides the rest.
+
+    Every other place keeps its pointer.
+    """
+    dialect = dialect_of(root)
+    if dialect == "draft-07":
+        return root
+
+    def copy(node: Any) -> Any:
+        if not isinstance(node, dict):
+            return node
+        held = {key: _copied(SUBSCHEMAS.get(key), one, copy) for key, one in node.items()}
+        if "$ref" in node and not is_alias(node, dialect):
+            held["allOf"] = [*held.get("allOf", []), {"$ref": held.pop("$ref")}]
+        return held
+
+    return copy(root)
+
+
+def _copied(shape: str | None, held: Any, copy: Callable[[Any], Any]) -> Any:
+    """Copy what a keyword holds, its subschemas by a function."""
+    if shape is None:
+        return held
+    if isinstance(held, list):
+        return [copy(one) for one in held]
+    if isinstance(held, dict) and shape in ("map", "map-or-names"):
+        return {name: copy(one) for name, one in held.items()}
+    return copy(held)
 
 
 class _Walk:
@@ -81,8 +120,8 @@ class _Walk:
         self.roots = (old, new)
         self.added: dict[int, set[str]] = {}
         self.places: set[str] = set()
-        self.removed: list[str] = []
         self.seen: set[tuple[int, int]] = set()
+        self.known: dict[tuple[int, frozenset[str]], dict[str, Any]] = {}
         self.space = make_space(_STEPS)
         self.source = make_source(new)
 
@@ -103,24 +142,33 @@ class _Walk:
         if (id(old), id(new)) in self.seen:
             return
         self.seen.add((id(old), id(new)))
-        kin = self.join(old, new, kin)
+        kin = self.join(old, kin)
         self.fields(old, new, at, kin)
-        for key in ("properties", "patternProperties", "dependentSchemas"):
-            before, after = old.get(key), new.get(key)
-            if isinstance(before, dict) and isinstance(after, dict):
-                for name in before.keys() & after.keys():
-                    self.visit(before[name], after[name], f"{at}/{key}/{escape(name)}")
-        for key in _SINGLE:
-            if key in old and key in new:
-                self.visit(old[key], new[key], f"{at}/{key}")
-        for key in ("allOf", "prefixItems", "items"):
-            before, after = old.get(key), new.get(key)
-            if isinstance(before, list) and isinstance(after, list):
-                same_object = kin if key in _JOINED else _ALONE
-                pairs = self.pair(before, after) if key in _JOINED else _by_place(before, after)
-                for spot, one, two in pairs:
-                    self.visit(one, two, f"{at}/{key}/{spot}", same_object)
+        if isinstance(old.get("allOf"), list) and isinstance(new.get("allOf"), list):
+            for spot, one, two in self.pair(old["allOf"], new["allOf"]):
+                self.visit(one, two, f"{at}/allOf/{spot}", kin)
         self.unions(old, new, at, kin)
+        before, after = self.held(old, _CONDITIONS), self.held(new, _CONDITIONS)
+        for place in [one for one in before if one in after]:
+            self.visit(before[place], after[place], f"{at}{place}", kin)
+        self.below(old, new, at, kin)
+
+    def below(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
+        """Visit what both say of a member or an item, whatever branch of `allOf` says it."""
+        before, after = (list(self.parts(side, one, ("allOf",)))
+                         for side, one in ((0, old), (1, new)))  # fmt: skip
+        said = [*kin.before, *self.parts(0, old, _BRANCHES)]
+        later = {place for part in after for place in self.held(part, _BELOW)}
+        for place in dict.fromkeys(one for part in before for one in self.held(part, _BELOW)):
+            if place not in later:
+                continue
+            olds, news, known = ([held[place] for part in parts
+                                  if place in (held := self.held(part, _BELOW))]
+                                 for parts in (before, after, said))  # fmt: skip
+            if len(olds) * len(news) <= _FEW:  # else nothing is free: an alarm rather than a miss
+                for one, two in product(olds, news):
+                    others = self.told([held for held in known if held is not one])
+                    self.visit(one, two, f"{at}{place}", others)
 
     def unions(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
         """Pair alternatives with alternatives, under either keyword, or with what had none."""
@@ -139,11 +187,24 @@ class _Walk:
             for _, _, two in self.pair([old], new[key]):
                 self.visit(old, two, f"{at}/{key}/{new[key].index(two)}", kin)
 
-    def join(self, old: dict[str, Any], new: dict[str, Any], kin: _Kin) -> _Kin:
-        """Give what is said of one object by these schemas and by those around them."""
+    def told(self, schemas: list[Any]) -> _Kin:
+        """Give what schemas say that hold of the same value as another one."""
+        said = tuple(part for one in schemas for part in self.parts(0, one, _BRANCHES))
+        return _Kin(said, frozenset(name for one in schemas for name in self.demanded(one)))
+
+    def held(self, schema: Any, keys: frozenset[str]) -> dict[str, Any]:
+        """Give the subschemas of some keywords by their places; found once."""
+        known = self.known.get((id(schema), keys))
+        if known is None:
+            known = self.known[id(schema), keys] = {
+                place: one for place, one in children(schema) if place.split("/", 2)[1] in keys
+            }
+        return known
+
+    def join(self, old: dict[str, Any], kin: _Kin) -> _Kin:
+        """Give what is said of one object by this schema and by those around it."""
         return _Kin(
             (*kin.before, *self.parts(0, old, ("allOf",))),
-            kin.after | self.names(1, new, _JOINED),
             kin.demanded | self.demanded(old),
         )
 
@@ -175,7 +236,7 @@ class _Walk:
         return frozenset(found)
 
     def fields(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
-        before, after = old.get("properties", {}), self.names(1, new, ("allOf",))
+        after = self.names(1, new, ("allOf",))
         said = (*kin.before, *self.parts(0, old, _BRANCHES))
         joined = list(self.parts(1, new, ("allOf",)))
         fresh = {
@@ -186,17 +247,11 @@ class _Walk:
         if fresh and old.get("additionalProperties", True) is not False:
             self.added.setdefault(id(old), set()).update(fresh)
             self.places.update(f"{at}/properties/{escape(name)}" for name in fresh)
-        parts = list(self.parts(1, new, _JOINED))
-        self.removed.extend(
-            f"{at}/properties/{escape(name)}"
-            for name in sorted(before.keys() - kin.after)
-            if before[name] is not False and not any(_is_patterned(one, name) for one in parts)
-        )
 
     def may_have(self, parts: list[dict[str, Any]], name: str) -> bool:
         """Tell whether a new object may have a member of this name; only a proof says no."""
         held = [part["properties"][name] for part in parts if name in part.get("properties", {})]
-        held += [one for part in parts for one in _patterned(part, name)]
+        held += [one for part in parts for one in patterned(part, name)]
         names = [part["propertyNames"] for part in parts if "propertyNames" in part]
         return not any(
             is_empty(self.space, one, self.source) for one in (held, [{"const": name}, *names])
@@ -251,23 +306,9 @@ class _Walk:
         return copy
 
 
-def _patterned(schema: dict[str, Any], name: str) -> Iterator[Any]:
-    """Give the schemas that patterns give to a member of this name."""
-    for pattern, held in schema.get("patternProperties", {}).items():
-        try:
-            if re.search(pattern, name):
-                yield held
-        except re.error:
-            continue
-
-
-def _is_patterned(schema: dict[str, Any], name: str) -> bool:
-    return next(_patterned(schema, name), None) is not None
-
-
 def _describes(schema: dict[str, Any], name: str) -> bool:
     """Tell whether a schema of an object says what a member of this name is."""
-    if name in schema.get("properties", {}) or _is_patterned(schema, name):
+    if name in schema.get("properties", {}) or is_patterned(schema, name):
         return True
     rest = (schema.get(key) for key in ("additionalProperties", "unevaluatedProperties"))
     return any(isinstance(held, dict) and held for held in rest)
@@ -287,8 +328,3 @@ def _schemas(keyword: str, held: Any) -> list[Any]:
     if isinstance(held, list):
         return held
     return list(held.values()) if keyword.startswith("depend") else [held]
-
-
-def _by_place(before: list[Any], after: list[Any]) -> Iterator[tuple[int, Any, Any]]:
-    pairs = zip(before, after, strict=False)
-    return ((spot, one, two) for spot, (one, two) in enumerate(pairs))

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from tallystick.core.errors import Rejected, Unavailable
 from tallystick.schemas.bundle import Bundle, bundle
-from tallystick.schemas.refs import Document, Library, complete, dialect_of
+from tallystick.schemas.refs import Document, Library, check_dialects, complete, dialect_of
 from tallystick.schemas.values import escape, line_index, line_of, parse_json
 
 __all__ = [
@@ -244,7 +244,7 @@ def _leaves(path: str) -> bool:
 
 
 def parse_schema(raw: bytes, path: str) -> Any:
-    """Read one schema file: an object or a boolean, of a dialect we know."""
+    """Read one schema file: an object or a boolean, of one dialect that we know."""
     schema = parse_json(raw, path)
     if not isinstance(schema, dict | bool):
         raise Rejected(
@@ -254,6 +254,9 @@ def parse_schema(raw: bytes, path: str) -> Any:
             hint="is it the file you mean? The least schema is {}",
         )
     dialect_of(schema, path)
+    at_root = isinstance(schema, dict) and "$schema" in schema
+    if raw.count(b"$schema") > at_root:
+        check_dialects(schema, path, raw.decode())
     return schema
 
 

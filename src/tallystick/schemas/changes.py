@@ -26,17 +26,12 @@ from tallystick.schemas.change_rows import (
     type_row,
     value_rows,
 )
-from tallystick.schemas.refs import find_pointer
+from tallystick.schemas.refs import SILENT, dialect_of, find_pointer, is_alias
 from tallystick.schemas.values import escape, same
 
 __all__ = ["Change", "Effect", "find_changes"]
 
 _MAX_ROWS: Final = 500
-_SILENT: Final = frozenset({
-    "title", "description", "default", "examples", "$comment", "$schema", "$id", "definitions",
-    "$defs",
-})  # fmt: skip
-"""What constrains nothing."""
 _ONE: Final = {
     "not": "not-type", "contains": "contains", "propertyNames": "property-names", "if": "if",
     "then": "then", "else": "else", "additionalItems": "additional-items",
@@ -60,20 +55,29 @@ class _Walk:
 
     def __init__(self, old: Any, new: Any) -> None:
         self.roots = (old, new)
+        self.dialects = (dialect_of(old), dialect_of(new))
         self.seen: set[tuple[int, int]] = set()
 
     def resolve(self, side: int, schema: Any) -> Any:
+        """Go where a schema leads that is nothing but a reference."""
         for _ in range(50):
-            if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            if not isinstance(schema, dict) or not is_alias(schema, self.dialects[side]):
                 break
-            reference = schema["$ref"]
-            if not reference.startswith("#") or (len(schema) > 1 and "$defs" in schema):
+            target = self.target(side, schema)
+            if target is None:
                 break
-            try:
-                schema = find_pointer(self.roots[side], unquote(reference[1:]))
-            except KeyError:
-                break
+            schema = target
         return schema
+
+    def target(self, side: int, schema: dict[str, Any]) -> Any:
+        """Give what a `$ref` leads to, or None."""
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return None
+        try:
+            return find_pointer(self.roots[side], unquote(reference[1:]))
+        except KeyError:
+            return None
 
     def compare(self, old: Any, new: Any, at: str) -> Iterator[Change]:
         old, new = self.resolve(0, old), self.resolve(1, new)
@@ -91,6 +95,7 @@ class _Walk:
             yield from self.nullable(old, new, at)
             return
         yield from note_rows(old, new, at)
+        yield from self.references(old, new, at)
         if type_row(old, new):
             yield Change(f"{at}/type" if at else "/type", *type_row(old, new))  # type: ignore[misc]
         yield from value_rows(old, new, at)
@@ -99,6 +104,16 @@ class _Walk:
         yield from self.objects(old, new, at)
         yield from self.arrays(old, new, at)
         yield from self.combined(old, new, at)
+
+    def references(self, old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Change]:
+        """Compare what a `$ref` with something beside it brings in."""
+        was, now = self.target(0, old), self.target(1, new)
+        if was is not None and now is not None:
+            yield from self.compare(was, now, at)
+        elif was is not None:
+            yield Change(f"{at}/$ref", "reference-removed", "unknown", "the reference is gone")
+        elif now is not None:
+            yield Change(f"{at}/$ref", "reference-added", "unknown", "a reference was added")
 
     def nullable(self, old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Change]:
         """Compare what one side wraps as `anyOf: [..., {"type": "null"}]` and the other does not.
@@ -292,7 +307,7 @@ def _nullable(schema: dict[str, Any]) -> tuple[str, Any] | None:
     """Give the place and the schema of what stands beside null, if a schema is just that."""
     for key in ("anyOf", "oneOf"):
         held = schema.get(key)
-        if isinstance(held, list) and len(held) == 2 and schema.keys() <= {key, *_SILENT}:
+        if isinstance(held, list) and len(held) == 2 and schema.keys() <= {key, *SILENT}:
             for spot, other in ((0, 1), (1, 0)):
                 if held[other] == {"type": "null"}:
                     return f"/{key}/{spot}", held[spot]

@@ -3,7 +3,8 @@
 A schema is exact JSON, is valid against the metaschema of its dialect (`"type": "strnig"` is an
 error), compiles, and its references resolve inside the folder. URNs are well formed and stay apart
 under every derived name. The examples that the manifest names, and those at the root of a schema,
-are valid. A keyword that is one slip away from a known one is a warning: it would mean nothing.
+are valid. What is lawful and of no use is a warning: a keyword that means nothing
+(`tallystick.schemas.check_keywords`), a schema that nothing can satisfy.
 
 A faulty registry gives findings (law 2), a manifest that is not JSON too. Where there is an
 `ids.lock` beside the manifest, every URN has its own id in it.
@@ -15,18 +16,21 @@ import difflib
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_schema, read_manifest
+from tallystick.schemas.check_keywords import find_idle
 from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
+from tallystick.schemas.containment.aim import guess
+from tallystick.schemas.containment.nodes import make_source
+from tallystick.schemas.containment.search import make_space
 from tallystick.schemas.ids import LOCK, read_lock
 from tallystick.schemas.intricacy import MANY, is_circular
 from tallystick.schemas.refs import (
-    SUBSCHEMAS,
     Document,
     Library,
-    children,
     complete,
     dialect_of,
     links,
@@ -40,6 +44,7 @@ from tallystick.schemas.validate import (
     urn_of,
 )
 from tallystick.schemas.values import escape, line_of, parse_json, pointer_of
+from tallystick.schemas.witness import is_empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,15 +60,10 @@ _METASCHEMAS: Final = {
     "2020-12": "https://json-schema.org/draft/2020-12/schema",
 }
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
-_KEYWORDS: Final = frozenset(SUBSCHEMAS) | {
-    "$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor",
-    "$recursiveRef", "$ref", "$schema", "$vocabulary", "const", "contentEncoding",
-    "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum",
-    "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems",
-    "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength",
-    "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required", "title", "type",
-    "uniqueItems", "writeOnly",
-}  # fmt: skip
+_GUESSES: Final = 4
+_EMPTY_STEPS: Final = 3_000
+_EMPTY_TIME: Final = 0.2
+"""What the question may cost whether a schema can be satisfied at all, in steps and seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +219,10 @@ def _read_document(run: _Run, path: str, place: Fault) -> Document | None:
         run.faults.append(replace(place, rule="schema.missing", message=message))
         return None
     except Rejected as error:
-        rule = "registry.path" if error.code == "registry.path" else "schema.json"
+        rule = error.code if error.code in ("registry.path", "schema.mixed") else "schema.json"
         run.faults.append(_fault_of(error, path, rule, place.urn))
         return None
-    faults = [*_meta_faults(document, place.urn), *_slips(document, place.urn)]
+    faults = [*_meta_faults(document, place.urn), *_idle_faults(document, place.urn)]
     run.faults.extend(faults)
     if all(fault.level != "error" for fault in faults):
         run.broken.discard(path)
@@ -255,6 +255,13 @@ def _meta_faults(document: Document, urn: str) -> Iterator[Fault]:
             yield Fault(document.path, line, pointer, "schema.meta", message, urn)
 
 
+def _idle_faults(document: Document, urn: str) -> Iterator[Fault]:
+    """Warn of what is written and does not mean what it seems to."""
+    for pointer, rule, message in find_idle(document.schema, dialect_of(document.schema)):
+        line = line_of(document.text, pointer)
+        yield Fault(document.path, line, pointer, rule, message, urn, "warning")
+
+
 @cache
 def _metaschema(dialect: str) -> Callable[[Any], Iterator[Any]]:
     import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is checked
@@ -277,30 +284,6 @@ def _meta_message(error: Any) -> str:
         return "; or ".join(dict.fromkeys(one.message for branch in error.kind.context
                                           for one in branch))  # fmt: skip
     return str(error.message)
-
-
-def _slips(document: Document, urn: str) -> Iterator[Fault]:
-    """Give a warning for each keyword that is one slip away from one that is known."""
-    stack = [("", document.schema)]
-    while stack:
-        pointer, node = stack.pop()
-        if not isinstance(node, dict):
-            continue
-        for name in node.keys() - _KEYWORDS:
-            near = _near(name)
-            if near and near not in node:
-                place = pointer + pointer_of([name])
-                message = f"the keyword {name!r} means nothing: did you mean {near!r}?"
-                line = line_of(document.text, place)
-                yield Fault(document.path, line, place, "schema.keyword", message, urn, "warning")
-        stack.extend((pointer + place, item) for place, item in children(node))
-
-
-@cache
-def _near(name: str) -> str:
-    if name.startswith("x-") or ":" in name:
-        return ""
-    return next(iter(difflib.get_close_matches(name, _KEYWORDS, 1, 0.85)), "")
 
 
 def _check_entry(run: _Run, catalog: Catalog, row: Row) -> None:
@@ -326,14 +309,31 @@ def _check_entry(run: _Run, catalog: Catalog, row: Row) -> None:
 
 
 def _shape_faults(schema: Any, checker: Checker, row: Row) -> Iterator[Fault]:
-    """Warn of a schema that is lawful and of no use: it means nothing, or takes for ever."""
+    """Warn of a schema that is lawful and of no use: it means nothing, or takes for ever.
+
+    Or nothing conforms to it, and that is proven.
+    """
+    shape = shape_of(checker)
     if is_circular(schema):
         message = "a reference leads to itself without going deeper: it asks for nothing"
         yield Fault(row.path, 1, "", "schema.circular", message, row.urn, "warning")
-    shape = shape_of(checker)
+    elif shape is None and _is_unsatisfiable(schema, checker):
+        message = "nothing can satisfy this schema: its demands exclude each other"
+        yield Fault(row.path, 1, "", "schema.empty", message, row.urn, "warning")
     if shape is not None and shape.ways > MANY:
         message = f"one place of a message may be judged {shape.ways} times: references multiply"
         yield Fault(row.path, 1, "", "schema.intricate", message, row.urn, "warning")
+
+
+def _is_unsatisfiable(schema: Any, checker: Checker) -> bool:
+    """Tell whether nothing conforms; the proof is asked only when no guess does."""
+    try:
+        if any(checker.is_valid(value) for value in guess(schema, _GUESSES)):
+            return False
+    except Rejected:  # it takes too long to judge one: that is told apart
+        return False
+    space = make_space(_EMPTY_STEPS, process_time, process_time() + _EMPTY_TIME)
+    return is_empty(space, [schema], make_source(schema))
 
 
 def _check_examples(run: _Run, row: Row, judge: Judge) -> int:

@@ -103,7 +103,7 @@ def compare_bundled(
     changes = find_changes(old, new)
     if not row.backward and not row.forward:
         return Comparison("compatible", tuple(replace(one, effect="compatible") for one in changes))
-    fields = align_fields(old, new) if row.field_policy else Alignment(True, frozenset(), ())
+    fields = align_fields(old, new) if row.field_policy else Alignment()
     how: dict[str, Any] = {"formats": formats, "budget": budget, "clock": clock}
     proofs: list[tuple[str, Proof]] = []
     if row.backward:
@@ -139,10 +139,12 @@ def _conclude(
         return Comparison("breaking", rows, proof.witness, has_witness=True, direction=direction)
     if fields.removed:
         return Comparison("breaking", _name(_weigh(changes, fields, proven=True), fields.removed))
-    doubt = next((proof for _, proof in proofs if proof.outcome == "unknown"), None)
-    if doubt is not None:
+    doubts = [proof.reason for _, proof in proofs if proof.outcome == "unknown"]
+    if not fields.complete:
+        doubts.append("the fields are too many to tell whether one was removed")
+    if doubts:
         rows = _weigh(changes, fields, proven=False)
-        return Comparison("unknown", rows, reason=doubt.reason)
+        return Comparison("unknown", rows, reason=doubts[0])
     return Comparison("compatible", _weigh(changes, fields, proven=True))
 
 
@@ -162,11 +164,16 @@ def _weigh(changes: tuple[Change, ...], fields: Alignment, *, proven: bool) -> t
 
 
 def _name(rows: tuple[Change, ...], removed: tuple[str, ...]) -> tuple[Change, ...]:
-    """Make sure that a removal without a witness has a row."""
-    if any(row.effect == "breaking" for row in rows):
-        return rows
-    gone = (Change(one, "property-removed", "breaking", "is no longer named") for one in removed)
-    return (*rows, *gone)
+    """Make sure that every removal has a row."""
+    told = {row.pointer for row in rows}
+    return (
+        *rows,
+        *(
+            Change(one, "property-removed", "breaking", "this field is no longer named")
+            for one in removed
+            if one not in told
+        ),
+    )
 
 
 def _blame(rows: tuple[Change, ...], proof: Proof, direction: str) -> tuple[Change, ...]:

@@ -25,7 +25,12 @@ SECONDS: Final = 0.8
 _MEMORY: Final = 1 << 30
 
 
-def work_within(work: Callable[[], Any], name: str, seconds: float = SECONDS) -> Any:
+_MULTIPLIED: Final = "its references multiply: let each subschema refer to a definition once"
+
+
+def work_within(
+    work: Callable[[], Any], name: str, seconds: float = SECONDS, hint: str = _MULTIPLIED
+) -> Any:
     """Give what the work gives, or raise `Rejected` (`schema.time`) when it takes too long."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -39,7 +44,7 @@ def work_within(work: Callable[[], Any], name: str, seconds: float = SECONDS) ->
         raise Rejected(
             f"{name}: cannot be applied within {seconds:g} s",
             code="schema.time",
-            hint="its references multiply: let each subschema refer to a definition once",
+            hint=hint,
         )
     done, result = pickle.loads(answer)  # noqa: S301 - written by our own child
     if not done:

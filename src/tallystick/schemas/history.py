@@ -4,9 +4,9 @@ One `git cat-file --batch` answers every read, so any commit, tag or branch cost
 as a folder. A name that git does not know, a folder outside a repository and a shallow clone are
 `Unavailable`, each with what to do about it.
 
-A manifest may have been moved, split or joined. Where a commit has none at the present path, every
-manifest of that commit that has lost URNs since stands for it (`tallystick.schemas.moves`), so that
-a move never hides a break. `REF:PATH` names the old manifest outright.
+A manifest may have been moved, split or joined. Every manifest of a commit that has lost URNs to
+the present one since stands beside it (`tallystick.schemas.moves`), so that a move never hides a
+break. `REF:PATH` names the old manifest outright.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.schemas.catalog import MANIFEST, Catalog, parse_catalog
-from tallystick.schemas.moves import find_moves
+from tallystick.schemas.moves import Move, find_moves, is_moved
 from tallystick.schemas.registry_compat import Unread
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator, Mapping
     from subprocess import Popen
 
 __all__ = ["Repository", "catalogs_at", "open_repository", "past_catalogs"]
@@ -143,9 +143,11 @@ def catalogs_at(repository: Repository, reference: str) -> Iterator[Catalog | Un
         raise Unavailable(
             f"{name} has no {path}", code="git.manifest", hint="COMMIT:PATH, from the top folder"
         )
-    stayed = {path: frozenset[str]()} if path else _homes_at(repository, commit)
-    for home, others in stayed.items():
-        yield _read(repository, commit, home, others, name)
+    if path:
+        yield _read(repository, commit, path, name)
+        return
+    moves = find_moves(repository, commit, "", repository.home)
+    yield from _stood_for(repository, commit, moves, name)
 
 
 def past_catalogs(repository: Repository, reference: str) -> Iterator[Catalog | Unread]:
@@ -164,44 +166,50 @@ def past_catalogs(repository: Repository, reference: str) -> Iterator[Catalog | 
     homes = _past_homes(repository, tips, path)
     folders = [posixpath.dirname(home) or "." for home in homes]
     for commit in repository.lines("rev-list", "--full-history", *tips, "--", *folders):
-        for home, stayed in homes.items():
-            if repository.find(commit, home) is not None:
-                yield _read(repository, commit, home, stayed, commit)
-                if home == repository.home:
-                    break
+        yield from _stood_for(repository, commit, homes, commit)
 
 
-def _homes_at(repository: Repository, commit: str) -> dict[str, frozenset[str]]:
-    """Give the manifests that stand for the present one at a commit, and what is not its own."""
-    moves = find_moves(repository, commit, "", repository.home)
-    return moves or {repository.home: frozenset()}
+def _stood_for(
+    repository: Repository, commit: str, moves: Mapping[str, Move], name: str
+) -> Iterator[Catalog | Unread]:
+    """Give the manifest of a commit, and what moved into it since and was not in it yet."""
+    own = _read(repository, commit, repository.home, name)
+    yield own
+    if isinstance(own, Unread):
+        return
+    beside = frozenset(own.entries)
+    for path, move in moves.items():
+        if path == repository.home or repository.find(commit, path) is None:
+            continue
+        found = _read(repository, commit, path, name)
+        if isinstance(found, Catalog):
+            kept = {urn: one for urn, one in found.entries.items() if is_moved(move, urn, beside)}
+            found = replace(found, entries=kept)
+        yield found
 
 
-def _past_homes(
-    repository: Repository, tips: tuple[str, ...], path: str
-) -> dict[str, frozenset[str]]:
-    """Give every path that the manifest ever had, the present one first, then the one named."""
-    homes: dict[str, frozenset[str]] = {repository.home: frozenset()}
-    homes |= {path: frozenset()} if path else {}
+def _past_homes(repository: Repository, tips: tuple[str, ...], path: str) -> dict[str, Move]:
+    """Give every path that the manifest or a part of it ever had, with what it gave."""
+    homes = {repository.home: Move()}
+    homes |= {path: Move()} if path else {}
     for tip in tips:
         homes |= find_moves(repository, tip, "", repository.home)
     waiting = list(homes)
     while waiting:
         home = waiting.pop()
-        words = ("log", "--full-history", "--diff-filter=A", "--format=%H %P", *tips, "--", home)
-        for birth, *parents in map(str.split, repository.lines(*words)):
+        words = ("log", "--full-history", "--diff-filter=AM", "--format=%H %P", *tips, "--", home)
+        for change, *parents in map(str.split, repository.lines(*words)):
             for parent in parents:
-                for earlier, stayed in find_moves(repository, parent, birth, home).items():
-                    if earlier not in homes:
-                        homes[earlier] = stayed
+                for earlier, move in find_moves(repository, parent, change, home).items():
+                    known = homes.get(earlier)
+                    if known is None:
                         waiting.append(earlier)
+                    homes[earlier] = move if known is None else known.joined(move)
     return homes
 
 
-def _read(
-    repository: Repository, commit: str, home: str, others: Collection[str], name: str
-) -> Catalog | Unread:
-    """Read one manifest of a commit, without the URNs that belong to another registry."""
+def _read(repository: Repository, commit: str, home: str, name: str) -> Catalog | Unread:
+    """Read one manifest of a commit; one that is not there is empty."""
     folder = posixpath.join(posixpath.dirname(home), "")
     origin, label = f"{name}:{folder}", f"{name}:{home}"
     raw = repository.find(commit, home)
@@ -215,5 +223,4 @@ def _read(
     except (Rejected, Unavailable) as error:
         place = "" if error.message.startswith(f"{label}:") else origin
         return Unread(commit, f"{place}{error}".removeprefix(f"{commit}:"))
-    entries = {urn: entry for urn, entry in found.entries.items() if urn not in others}
-    return replace(found, entries=entries, origin=origin)
+    return replace(found, origin=origin)

@@ -1,19 +1,20 @@
-"""Where a manifest came from: the manifests that lost URNs when it appeared.
+"""Where a manifest came from: the manifests that lost URNs when it appeared, or when it grew.
 
 Git's own renames go by how alike two files are, and a manifest is often edited as it moves. URNs do
-not change in a move, so they are followed instead: a manifest of the earlier tree counts when it
-holds URNs there that its path does not hold in the later tree. What still stands there stays its.
+not change in a move, so they are followed instead. A manifest of the earlier tree counts when it
+holds URNs there that its path does not hold in the later tree; if the present path had URNs of its
+own already, one of them must be new there. What still stands at the old path stays its own.
 """
 
 from __future__ import annotations
 
 import posixpath
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
 from tallystick.schemas.catalog import read_manifest
 
-__all__ = ["find_moves"]
+__all__ = ["Move", "find_moves", "is_moved"]
 
 
 class Trees(Protocol):
@@ -26,22 +27,46 @@ class Trees(Protocol):
         """Read a file, if it is there."""
 
 
-def find_moves(trees: Trees, before: str, after: str, home: str) -> dict[str, frozenset[str]]:
-    """Give the earlier paths of a manifest, each with the URNs that stayed there.
+class Move(NamedTuple):
+    """What a manifest gave to another one, and what stayed behind.
 
-    None when the earlier tree has the manifest where it is now. A file of its name that cannot be
-    read counts too: what it held is not known.
+    A manifest that is gone has given all it had: nobody else answers for what was dropped.
     """
-    if _urns(trees.find(before, home), home) != frozenset():
+
+    stayed: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
+
+    def joined(self, other: Move) -> Move:
+        """Add what was given at another time."""
+        return Move(self.stayed, self.given | other.given)
+
+
+def find_moves(trees: Trees, before: str, after: str, home: str) -> dict[str, Move]:
+    """Give the earlier paths of a manifest, each with what became of its URNs.
+
+    A file of its name that cannot be read counts too, if there was none at the present path: what
+    it held is not known.
+    """
+    had, has = (_urns(trees.find(tree, home), home) for tree in (before, after))
+    if had is None or (had and not (has or frozenset()) - had):
         return {}
-    moves: dict[str, frozenset[str]] = {}
+    gained = (has or frozenset()) - had
+    moves: dict[str, Move] = {}
     for path in trees.manifests(before):
         held = _urns(trees.find(before, path), path)
-        stayed = _urns(trees.find(after, path), path) or frozenset()
+        later = trees.find(after, path)
+        stayed = _urns(later, path) or frozenset()
         known_name = posixpath.basename(path) == posixpath.basename(home)
-        if path != home and (held - stayed if held is not None else known_name):
-            moves[path] = stayed
+        lost = frozenset() if held is None else held - stayed
+        counts = lost & gained if had else (lost if held is not None else known_name)
+        if path != home and counts:
+            moves[path] = Move(stayed, lost if later is None else lost & gained)
     return moves
+
+
+def is_moved(move: Move, urn: str, beside: frozenset[str]) -> bool:
+    """Tell whether a URN of the old path counts where the present one has those `beside`."""
+    return urn in move.given - beside if beside else urn not in move.stayed
 
 
 def _urns(raw: bytes | None, path: str) -> frozenset[str] | None:

@@ -3,7 +3,7 @@
 A reference is read against its base: the nearest `$id`, else the file it stands in. It may name
 a place in the same document (`#/definitions/money`, `#anchor`), another file of the registry
 (`common/money.json#/definitions/money`) or the `$id` of one. Anything else is rejected, and so are
-two files of one `$id`.
+two files of one `$id`, and two subschemas of one file that share an `$id` or an anchor.
 
 `complete` brings in what documents lead to. Every verb reads a registry with it, and the order of
 the files decides nothing: an `$id` is looked for among all files before a path is tried.
@@ -23,19 +23,23 @@ from tallystick.schemas.values import escape, line_of
 
 __all__ = [
     "DIALECTS",
+    "SILENT",
     "SUBSCHEMAS",
     "Document",
     "Index",
     "Library",
     "Load",
     "Shape",
+    "check_dialects",
     "children",
     "complete",
     "dialect_of",
     "find_pointer",
     "index_of",
+    "is_alias",
     "links",
     "path_of",
+    "repeats",
     "resolve",
     "unresolved",
 ]
@@ -113,6 +117,35 @@ def dialect_of(schema: Any, where: str = "the schema") -> str:
     return dialect
 
 
+def check_dialects(schema: Any, where: str, text: str = "") -> None:
+    """Refuse a schema whose parts are of different dialects, as files that differ are refused."""
+    dialect = dialect_of(schema, where)
+    pending = [("", schema)]
+    while pending:
+        pointer, node = pending.pop()
+        if isinstance(node, dict) and "$schema" in node and dialect_of(node, where) != dialect:
+            place = f"{pointer}/$schema"
+            raise Rejected(
+                f"{where}:{line_of(text, place)}: its dialect differs from that of the document",
+                code="schema.mixed",
+                pointer=place,
+                hint="write both in one dialect",
+            )
+        pending.extend((pointer + place, item) for place, item in children(node))
+
+
+SILENT: Final = frozenset({
+    "$comment", "$defs", "$id", "$schema", "default", "definitions", "description", "examples",
+    "title",
+})  # fmt: skip
+"""What constrains nothing."""
+
+
+def is_alias(schema: dict[str, Any], dialect: str) -> bool:
+    """Tell whether a schema is nothing but its `$ref`; draft-07 ignores all that stands beside."""
+    return "$ref" in schema and (dialect == "draft-07" or schema.keys() <= SILENT | {"$ref"})
+
+
 def children(schema: Any) -> Iterator[tuple[str, Any]]:
     """Give each direct subschema with its pointer; values of enum, const and default are not."""
     if not isinstance(schema, dict):
@@ -154,6 +187,7 @@ class Index:
     anchors: Mapping[tuple[str, str], str]  # (base, anchor) -> pointer
     resources: Mapping[str, str]  # base -> pointer of its resource root
     references: tuple[tuple[str, str, str], ...]  # (pointer, base, reference)
+    repeated: tuple[tuple[str, str], ...] = ()  # (pointer of the keyword, where its name was taken)
 
 
 def index_of(document: Document) -> Index:
@@ -164,6 +198,14 @@ def index_of(document: Document) -> Index:
     references: list[tuple[str, str, str]] = []
     old = dialect_of(document.schema, document.path) == "draft-07"
     stack: list[tuple[str, Any, str]] = [("", document.schema, base)]
+    taken = {(base, ""): ""}
+    repeated: list[tuple[str, str]] = []
+
+    def take(name: tuple[str, str], place: str, keyword: str) -> None:
+        first = taken.setdefault(name, place)
+        if first != place:
+            repeated.append((f"{place}/{keyword}", first))
+
     while stack:
         pointer, node, base = stack.pop()
         if not isinstance(node, dict):
@@ -173,18 +215,33 @@ def index_of(document: Document) -> Index:
             absolute, fragment = resolve(base, named)
             if fragment and old:
                 anchors[(base, fragment)] = pointer
+            if fragment and not fragment.startswith("/"):
+                take((absolute, fragment), pointer, "$id")
             if not named.startswith("#"):
                 base = absolute
                 resources[absolute] = pointer
+                take((absolute, ""), pointer, "$id")
                 if fragment:
                     anchors[(base, fragment)] = pointer
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(node.get(keyword), str):
                 anchors[(base, node[keyword])] = pointer
+                if not old:
+                    take((base, node[keyword]), pointer, keyword)
         if isinstance(node.get("$ref"), str):
             references.append((pointer, base, node["$ref"]))
-        stack.extend((pointer + place, item, base) for place, item in children(node))
-    return Index(anchors, resources, tuple(references))
+        inner = [(pointer + place, item, base) for place, item in children(node)]
+        stack.extend(reversed(inner))
+    return Index(anchors, resources, tuple(references), tuple(repeated))
+
+
+def repeats(document: Document, index: Index) -> Iterator[Rejected]:
+    """Give an error for each `$id` or anchor that another subschema of the document has already."""
+    for place, first in index.repeated:
+        keyword = place.rpartition("/")[2]
+        name = find_pointer(document.schema, place)
+        words = f"the {keyword} {name!r} is that of {first or 'the root'} already"
+        yield _fault(document, place, words, "schema.id")
 
 
 def resolve(base: str, reference: str) -> tuple[str, str]:
@@ -214,8 +271,7 @@ class _Foreign:
     target: str
 
 
-def _foreign(document: Document) -> list[_Foreign]:
-    index = index_of(document)
+def _foreign(document: Document, index: Index) -> list[_Foreign]:
     return [
         _Foreign(document, f"{pointer}/$ref", reference, target)
         for pointer, base, reference in index.references
@@ -231,11 +287,15 @@ Load = Callable[[str, Document, str], Document | None]
 def complete(library: Library, load: Load) -> Iterator[tuple[str, Rejected]]:
     """Bring in every file that the documents lead to; give each fault with the file it is in."""
     waiting: list[_Foreign] = []
+    faults: list[tuple[str, Rejected]] = []
     known: set[str] = set()
     tried: set[str] = set()
     while fresh := [document for path, document in library.items() if path not in known]:
         known.update(document.path for document in fresh)
-        waiting += [one for document in fresh for one in _foreign(document)]
+        for document in fresh:
+            index = index_of(document)
+            waiting += _foreign(document, index)
+            faults += [(document.path, error) for error in repeats(document, index)]
         for find in (_named, path_of):  # a path beside is tried when nothing else brought more
             for one in waiting:
                 path = find(one.target, one.reference, one.document, library)
@@ -251,6 +311,7 @@ def complete(library: Library, load: Load) -> Iterator[tuple[str, Rejected]]:
         if first != path:
             words = f"the $id {document.schema['$id']!r} is that of {first} already"
             yield path, _fault(document, "/$id", words, "schema.id")
+    yield from faults
     for one in waiting:
         if path_of(one.target, one.reference, one.document, library) is None:
             yield one.document.path, unresolved(one.document, one.pointer, one.reference)
@@ -259,7 +320,7 @@ def complete(library: Library, load: Load) -> Iterator[tuple[str, Rejected]]:
 def links(document: Document, library: Library) -> dict[str, tuple[str, str]]:
     """Give the other files that a document refers to: path -> pointer and text of a reference."""
     paths: dict[str, tuple[str, str]] = {}
-    for one in _foreign(document):
+    for one in _foreign(document, index_of(document)):
         path = path_of(one.target, one.reference, document, library)
         if path is None:
             raise unresolved(document, one.pointer, one.reference)

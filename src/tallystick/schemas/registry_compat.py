@@ -96,15 +96,20 @@ def compare_history(
     formats: Formats = "dialect",
     clock: Clock | None = None,
 ) -> tuple[list[UrnChange], list[Unread]]:
-    """Compare with every version there was; for each URN the worst comparison is kept."""
+    """Compare with every version there was; for each URN the worst comparison is kept.
+
+    A URN is added when no version had it.
+    """
     order = {"compatible": 0, "unknown": 1, "breaking": 2}
     worst: dict[str, UrnChange] = {}
     unread: list[Unread] = []
+    known: set[str] = set()
     how = _How(mode, formats, clock, {})
     for old in past:
         if isinstance(old, Unread):
             unread.append(old)
             continue
+        known.update(old.entries)
         for change in _against(old, new, how):
             kept = worst.get(change.urn)
             if (
@@ -113,4 +118,5 @@ def compare_history(
                 or order[change.comparison.verdict] > order[kept.comparison.verdict]
             ):
                 worst[change.urn] = change
-    return [worst[urn] for urn in sorted(worst)], unread
+    rows = [worst[urn] for urn in sorted(worst)]
+    return [row for row in rows if row.state != "added" or row.urn not in known], unread

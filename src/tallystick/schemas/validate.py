@@ -6,10 +6,11 @@ of JSON Schema holds, in the schema's own dialect. `format` asserts where the di
 (draft-07) and annotates elsewhere, unless told otherwise. References never reach the network.
 
 Patterns cannot run away. They are matched without backtracking, in a time that the text's length
-and the compiled pattern's size bound. A schema that needs look-around or a back reference is left
-to a second engine, which gives up after a bounded number of steps; the message is then refused,
-not passed (`docs/decisions/two-regex-engines.md`). A schema whose references multiply
-(`tallystick.schemas.intricacy`) is applied under the limit of time (`tallystick.schemas.guard`).
+and the compiled pattern's size bound; where both are large, under the limit of time. A schema that
+needs look-around or a back reference is left to a second engine, which gives up after a bounded
+number of steps; the message is then refused, not passed (`docs/decisions/two-regex-engines.md`). A
+schema whose references multiply (`tallystick.schemas.intricacy`) is applied under the limit of time
+(`tallystick.schemas.guard`).
 
 A message that cannot be read, or that names no known URN, is a finding too (law 2).
 """
@@ -26,7 +27,7 @@ from tallystick.schemas.catalog import Catalog, bundled, locate
 from tallystick.schemas.fast import compile_fast
 from tallystick.schemas.guard import work_within
 from tallystick.schemas.intricacy import MANY, Intricacy, measure
-from tallystick.schemas.patterns import find_malformed
+from tallystick.schemas.patterns import BYTES, find_malformed, is_long, weigh
 from tallystick.schemas.refs import dialect_of
 from tallystick.schemas.subset import find_violation
 from tallystick.schemas.values import parse_json, pointer_of
@@ -63,10 +64,9 @@ ASSERTED: Final[dict[Formats, bool | None]] = {"dialect": None, "assert": True, 
 """Whether `format` can fail a message; None: as the dialect says."""
 Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
 _BACKTRACK_LIMIT: Final = 100_000
-_PATTERN_BYTES: Final = 32 << 20
-"""A compiled pattern may take so much; to refuse a larger one takes less than a second."""
 _HINT: Final = "`tally schema check` names the keyword, and what is meant"
 _ABSENT: Final = object()
+_LARGE_PATTERN: Final = "a pattern counts far, and a text is long: count less, or bound the text"
 _SHALLOW: Final = 8
 """A document of so many levels is judged in good time by a schema that grows with depth."""
 
@@ -116,20 +116,30 @@ class _Compiled:
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """A schema whose references multiply: what could take for ever is done in a child process."""
+    """A schema of many references or large patterns: what may take for ever a child process does.
+
+    `weight` is that of its patterns.
+    """
 
     inner: _Compiled
     shape: Intricacy
+    weight: int
     name: str = "the schema"
 
     def is_valid(self, instance: Any) -> bool:
         """Tell whether a value conforms; a shallow one is asked outright if depth is the risk."""
-        if self.shape.ways <= MANY and not _is_deep(instance):
+        if is_long(instance, self.weight):
+            work = partial(self.inner.is_valid, instance)
+            return bool(work_within(work, self.name, hint=_LARGE_PATTERN))
+        if self.shape.is_plain or (self.shape.ways <= MANY and not _is_deep(instance)):
             return self.inner.is_valid(instance)
         return bool(work_within(lambda: self.inner.is_valid(instance), self.name))
 
     def violations(self, instance: Any) -> Iterator[Violation]:
         """Give every broken rule, or say that they are too many to be told."""
+        if self.shape.is_plain and not is_long(instance, self.weight):
+            yield from self.inner.violations(instance)
+            return
         try:
             yield from work_within(lambda: list(self.inner.violations(instance)), self.name)
         except Rejected:
@@ -167,11 +177,9 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     compile_with = partial(kinds[dialect], schema, offline=True, validate_formats=ASSERTED[formats])
     try:
         try:
-            compiled = compile_with(pattern_options=rs.RegexOptions(size_limit=_PATTERN_BYTES))
+            compiled = compile_with(pattern_options=rs.RegexOptions(size_limit=BYTES))
         except (rs.ValidationError, ValueError):  # it knows no look-ahead; the other finds too much
-            look_ahead = rs.FancyRegexOptions(
-                backtrack_limit=_BACKTRACK_LIMIT, size_limit=_PATTERN_BYTES
-            )
+            look_ahead = rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT, size_limit=BYTES)
             compiled = compile_with(pattern_options=look_ahead)
     except rs.ValidationError as error:
         raise _malformed(pointer_of(error.instance_path), error.message) from error
@@ -183,9 +191,9 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         raise Rejected(
             f"the schema cannot be compiled: {error}", code="schema.malformed", hint=_HINT
         ) from error
-    shape = measure(schema)
+    shape, weight = measure(schema), weigh(schema)
     checker = _Compiled(compiled.is_valid, compiled.iter_errors)
-    return checker if shape.is_plain else _Guarded(checker, shape)
+    return checker if shape.is_plain and not weight else _Guarded(checker, shape, weight)
 
 
 def _malformed(pointer: str, words: str) -> Rejected:
@@ -216,7 +224,8 @@ def compile_entry(
 
 def shape_of(checker: Checker) -> Intricacy | None:
     """Give the shape of a schema that is not plain; None of one that is."""
-    return checker.shape if isinstance(checker, _Guarded) else None
+    shape = checker.shape if isinstance(checker, _Guarded) else None
+    return None if shape is None or shape.is_plain else shape
 
 
 @dataclass(frozen=True, slots=True)

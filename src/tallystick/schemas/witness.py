@@ -27,7 +27,7 @@ from tallystick.schemas.containment.nodes import (
 )
 from tallystick.schemas.containment.search import inhabit, make_space
 from tallystick.schemas.intricacy import is_circular
-from tallystick.schemas.refs import Document
+from tallystick.schemas.refs import Document, check_dialects, index_of, repeats
 from tallystick.schemas.validate import ASSERTED, Formats, Violation, compile_schema
 
 if TYPE_CHECKING:
@@ -64,8 +64,12 @@ class Proof:
 
 
 def self_contained_schema(schema: Any, name: str) -> Any:
-    """Check that a schema refers to itself only, and give it ready for the proof."""
-    return bundle(Document(f"{name}.json", schema), {}).schema
+    """Check that a schema is of one dialect and refers to itself only; give it ready for proof."""
+    document = Document(f"{name}.json", schema)
+    check_dialects(schema, document.path)
+    for error in repeats(document, index_of(document)):
+        raise error
+    return bundle(document, {}).schema
 
 
 def prove(

@@ -18,11 +18,13 @@ from tallystick.schemas.containment.pattern import NotRegular, approximate, patt
 from tallystick.schemas.containment.predicates import SAMPLES
 from tallystick.schemas.refs import find_pointer
 
-__all__ = ["aim"]
+__all__ = ["aim", "guess"]
 
 _ROUNDS: Final = 120
 _DEEPEST: Final = 12
 _MOST: Final = 400
+_LARGEST: Final = 2_000
+"""How many places a document may have: where references branch, depth alone does not end it."""
 _ANYTHING: Final[tuple[Any, ...]] = (None, True, 0, 1, -1, 1.5, "", "a", "0", [], {}, ["a"], [1])
 
 
@@ -34,6 +36,12 @@ def aim(old: Any, new: Any) -> Iterator[Any]:
         document = maker.make(old, 0)
         yield document
         yield from _changed(document, names, values, maker.random)
+
+
+def guess(schema: Any, count: int) -> Iterator[Any]:
+    """Give a few documents that may conform to a schema."""
+    for number in range(count):
+        yield _Maker(schema, Random(number), []).make(schema, 0)  # noqa: S311 - as above
 
 
 def _harvest(*schemas: Any) -> tuple[list[str], list[Any]]:
@@ -92,10 +100,12 @@ class _Maker:
         self.root = root
         self.random = random
         self.values = values
+        self.left = _LARGEST
 
     def make(self, schema: Any, depth: int) -> Any:
         """Make a value that may conform."""
-        if not isinstance(schema, dict) or depth > _DEEPEST:
+        self.left -= 1
+        if not isinstance(schema, dict) or depth > _DEEPEST or self.left < 0:
             return self.random.choice(_ANYTHING)
         if isinstance(schema.get("$ref"), str):
             try:

@@ -19,7 +19,7 @@ from tallystick.schemas.containment.nodes import (
 )
 from tallystick.schemas.containment.predicates import matches, predicate
 
-__all__ = ["conforms", "in_class", "satisfies"]
+__all__ = ["conforms", "frozen", "in_class", "satisfies"]
 
 _MAX_DEPTH = 120
 
@@ -65,7 +65,7 @@ def _holds(space: Space, item: tuple[Any, ...], value: Any, depth: int) -> bool:
     if not isinstance(head, str):
         return conforms(space, (item[0], item[1]), value, depth)
     if head in ("in", "out"):
-        return (freeze(value) in _frozen(item[1])) is (head == "in")
+        return (freeze(value) in frozen(item[1])) is (head == "in")
     if isinstance(value, str):
         return _string(item, value)
     if isinstance(value, list):
@@ -78,7 +78,8 @@ def _holds(space: Space, item: tuple[Any, ...], value: Any, depth: int) -> bool:
 _FROZEN: dict[int, tuple[tuple[Any, ...], frozenset[Any]]] = {}
 
 
-def _frozen(values: tuple[Any, ...]) -> frozenset[Any]:
+def frozen(values: tuple[Any, ...]) -> frozenset[Any]:
+    """Give the values of an `enum` as a set, made once."""
     known = _FROZEN.get(id(values))
     if known is None or known[0] is not values:
         if len(_FROZEN) > 500:

@@ -315,8 +315,14 @@ def _unevaluated_properties(space: Space, node: Node, _: str) -> Iterator[Part]:
 
 
 def _unevaluated_items(space: Space, node: Node, _: str) -> Iterator[Part]:
-    if node.source.dialect != "draft-07":
-        yield _one((space.node(rewrite_items(space, node), node.source), True))
+    """Say what is left over; where draft and validator differ, what holds for both readings."""
+    if node.source.dialect == "draft-07":
+        return
+    readings = (True, node.source.dialect == "2020-12")
+    wide, narrow = (
+        space.node(rewrite_items(space, node, by_contains=one), node.source) for one in readings
+    )
+    yield [[[(wide, True)]]], [[(narrow, False)]]
 
 
 Rule = Callable[[Space, Node, str], Iterator[Part]]

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tallystick.schemas.refs import children, dialect_of, find_pointer
+from tallystick.schemas.refs import children, dialect_of, find_pointer, is_alias
 
 __all__ = [
     "TYPES",
@@ -168,11 +168,6 @@ class Space:
             raise Undecided(f"$ref {reference!r} leads nowhere") from None
 
 
-_SILENT: Final = frozenset({
-    "$comment", "$defs", "$schema", "default", "definitions", "description", "examples", "title",
-})  # fmt: skip
-
-
 def follow_plain(value: Any, source: Source) -> Any:
     """Go where a subschema that is nothing but a reference leads, unless it leads to itself."""
     seen = set()
@@ -180,8 +175,7 @@ def follow_plain(value: Any, source: Source) -> Any:
     while isinstance(here, dict) and isinstance(here.get("$ref"), str) and id(here) not in seen:
         seen.add(id(here))
         reference = here["$ref"]
-        alone = source.dialect == "draft-07" or not here.keys() - _SILENT - {"$ref"}
-        if not alone or not reference.startswith("#/"):
+        if not is_alias(here, source.dialect) or not reference.startswith("#/"):
             return here
         try:
             here = find_pointer(source.root, unquote(reference[1:]))
@@ -226,25 +220,22 @@ def exact(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(Decimal(repr(number)))
 
 
+_NAMES: Final[dict[type, str]] = {
+    str: "string", dict: "object", list: "array", bool: "boolean", type(None): "null",
+}  # fmt: skip
+
+
 def type_of(value: Any) -> str:
     """Name the JSON type; an integer is a number here."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, list):
-        return "array"
-    return "object" if isinstance(value, dict) else "number"
+    return _NAMES.get(type(value), "number")
 
 
 def freeze(value: Any) -> Any:
     """Make a JSON value hashable so that equal means equal in JSON Schema: 1 is 1.0, not true."""
+    if isinstance(value, str):  # first: there may be very many
+        return value
     if isinstance(value, bool) or value is None:
         return (type_of(value), value)
-    if isinstance(value, str):
-        return value
     if isinstance(value, list):
         return ("array", tuple(map(freeze, value)))
     if isinstance(value, dict):

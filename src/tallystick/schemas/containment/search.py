@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tallystick.schemas.containment.arrays import solve_array
-from tallystick.schemas.containment.evaluate import satisfies
+from tallystick.schemas.containment.evaluate import frozen, satisfies
 from tallystick.schemas.containment.expand import leaves
+from tallystick.schemas.containment.keywords import Clause, clauses
 from tallystick.schemas.containment.nodes import (
     TYPES,
     Key,
@@ -111,16 +112,43 @@ def _listed(key: Key) -> list[Any] | None:
 
 
 def _tried(space: Space, key: Key, listed: list[Any], want: int) -> Sample:
+    """Try each candidate; where both sides are lists, sets tell at once."""
+    by_kind: dict[str, dict[Any, Any]] = {}
+    for value in reversed(listed):
+        by_kind.setdefault(type_of(value), {})[freeze(value)] = value
     found = []
-    seen = set()
-    for value in listed:
-        mark = freeze(value)
-        if mark not in seen and satisfies(space, key, value):
-            found.append(value)
-            if len(found) > want:
-                return Sample(tuple(found[:want]), complete=False)
-        seen.add(mark)
+    for kind, candidates in by_kind.items():
+        left, asked = _sift(space, key, kind, candidates)
+        for value in reversed(left.values()):
+            if satisfies(space, asked, value):
+                found.append(value)
+                if len(found) > want:
+                    return Sample(tuple(found[:want]), complete=False)
     return Sample(tuple(found), complete=True)
+
+
+def _sift(
+    space: Space, key: Key, kind: str, candidates: dict[Any, Any]
+) -> tuple[dict[Any, Any], Key]:
+    """Drop what lists of values rule out; give what is left, and what is still to be asked."""
+    asked = set()
+    for node, sign in key:
+        demands = clauses(space, node, True, kind)
+        lists = [frozen(clause[0][0][1]) for clause in demands if _is_list(clause)]
+        is_whole = len(lists) == len(demands)
+        if lists and (sign or is_whole):
+            common = frozenset.intersection(*lists)
+            candidates = {
+                mark: value for mark, value in candidates.items() if (mark in common) is sign
+            }
+        if not is_whole or not lists:
+            asked.add((node, sign))
+    return candidates, frozenset(asked)
+
+
+def _is_list(clause: Clause) -> bool:
+    """Tell whether a clause is nothing but a list of values."""
+    return len(clause) == 1 and len(clause[0]) == 1 and clause[0][0][0] == "in"
 
 
 def _solve(space: Space, key: Key, atoms: Atoms, kind: str, want: int) -> Sample:

@@ -3,7 +3,8 @@
 What counts as evaluated depends on which subschemas in place hold. So the cases are told apart:
 each is a set of conditions and what is evaluated under them. The keyword then means: one of the
 cases holds, and whatever it left unevaluated conforms. In 2020-12 `contains` evaluates every item
-that matches it, so what is left matches one of them or conforms.
+that matches it, so what is left matches one of them or conforms. In 2019-09 it evaluates none, but
+the validator (jsonschema-rs) reads it as in 2020-12; both readings are given.
 """
 
 from __future__ import annotations
@@ -44,8 +45,11 @@ def rewrite_properties(space: Space, node: Node) -> dict[str, Any]:
     return _rewrite(_cases(space, node, "object", 0, top=True), rest)
 
 
-def rewrite_items(space: Space, node: Node) -> dict[str, Any]:
-    """Say `unevaluatedItems` with the items that follow a prefix."""
+def rewrite_items(space: Space, node: Node, *, by_contains: bool) -> dict[str, Any]:
+    """Say `unevaluatedItems` with the items that follow a prefix.
+
+    `by_contains` says whether `contains` evaluates what it matches.
+    """
     inner = node.value["unevaluatedItems"]
     first, after = (
         ("prefixItems", "items")
@@ -57,7 +61,8 @@ def rewrite_items(space: Space, node: Node) -> dict[str, Any]:
         left = {"anyOf": [*case.matched, inner]} if case.matched else inner
         return {first: [True] * case.items, after: left} if case.items else {"items": left}
 
-    return _rewrite(_cases(space, node, "array", 0, top=True), rest)
+    cases = _cases(space, node, "array", 0, top=True)
+    return _rewrite(cases if by_contains else [one._replace(matched=()) for one in cases], rest)
 
 
 def _rewrite(cases: list[_Case], rest: Any) -> dict[str, Any]:
@@ -142,9 +147,8 @@ def _own_properties(schema: dict[str, Any], *, top: bool) -> _Case:
 
 def _own_items(node: Node, *, top: bool) -> _Case:
     schema = node.value
-    matched: tuple[Any, ...] = ()
+    matched = (schema["contains"],) if "contains" in schema else ()
     if node.source.dialect == "2020-12":
-        matched = (schema["contains"],) if "contains" in schema else ()
         count, every = len(schema.get("prefixItems", ())), "items" in schema
     else:
         listed = isinstance(schema.get("items"), list)

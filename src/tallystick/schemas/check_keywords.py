@@ -1,0 +1,78 @@
+"""What is written in a schema and does not mean what it seems to.
+
+A keyword that is one slip away from a known one, or that another dialect knows, means nothing. The
+mark of personal data is a boolean or the name of a category; with any other value, or misspelt, it
+marks nothing, and what it stands on would not be masked.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from tallystick.schemas.pii_walk import MARK
+from tallystick.schemas.refs import SUBSCHEMAS, children
+from tallystick.schemas.values import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["find_idle"]
+
+_KEYWORDS: Final = frozenset(SUBSCHEMAS) | {
+    "$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor",
+    "$recursiveRef", "$ref", "$schema", "$vocabulary", "const", "contentEncoding",
+    "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum",
+    "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems",
+    "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength",
+    "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required", "title", "type",
+    "uniqueItems", "writeOnly",
+}  # fmt: skip
+_UNKNOWN: Final[dict[str, frozenset[str]]] = {
+    "draft-07": frozenset({
+        "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef",
+        "dependentRequired", "dependentSchemas", "maxContains", "minContains", "prefixItems",
+        "unevaluatedItems", "unevaluatedProperties",
+    }),
+    "2019-09": frozenset({"$dynamicAnchor", "$dynamicRef", "prefixItems"}),
+    "2020-12": frozenset({"$recursiveAnchor", "$recursiveRef", "additionalItems"}),
+}  # fmt: skip
+"""What constrains or refers in another dialect, and means nothing in this one."""
+
+
+def find_idle(schema: Any, dialect: str) -> Iterator[tuple[str, str, str]]:
+    """Give pointer, rule and message of each thing that means nothing, in the order written."""
+    pending = [("", schema)]
+    while pending:
+        pointer, node = pending.pop()
+        if not isinstance(node, dict):
+            continue
+        for name, value in node.items():
+            found = _judge(node, name, value, dialect)
+            if found is not None:
+                yield f"{pointer}/{escape(name)}", *found
+        pending.extend(reversed([(pointer + place, item) for place, item in children(node)]))
+
+
+def _judge(node: dict[str, Any], name: str, value: Any, dialect: str) -> tuple[str, str] | None:
+    """Give the rule and the message that a keyword deserves, if any."""
+    if name in _UNKNOWN[dialect]:
+        words = f"means nothing in {dialect}: name a dialect that knows it in $schema"
+        return "schema.keyword", f"the keyword {name!r} {words}"
+    if name == MARK:
+        is_mark = isinstance(value, bool) or (isinstance(value, str) and value != "")
+        words = f"{MARK} is true, false or the name of a category: this marks nothing"
+        return None if is_mark else ("schema.mark", words)
+    near = "" if name in _KEYWORDS else _near(name)
+    if near and near not in node:
+        return "schema.keyword", f"the keyword {name!r} means nothing: did you mean {near!r}?"
+    return None
+
+
+@cache
+def _near(name: str) -> str:
+    if ":" in name:
+        return ""
+    known = [MARK] if name.startswith("x-") else _KEYWORDS
+    return next(iter(difflib.get_close_matches(name, known, 1, 0.85)), "")
