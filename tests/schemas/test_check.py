@@ -117,8 +117,13 @@ def test_a_long_chain_of_files_does_not_exhaust_the_stack() -> None:
 
 def test_a_misspelt_keyword_is_a_warning_and_an_extension_is_not() -> None:
     checked = check(
-        {"a.json": {"minLenght": 3, "x-minLenght": 1, "confluent:tags": ["PII"], "owner": "me"}}
-    )
+        {
+            "a.json": {
+                "minLenght": 3, "x-minLenght": 1, "confluent:tags": ["PII"], "owner": "me",
+                "example": "as OpenAPI writes it",
+            }
+        }
+    )  # fmt: skip
     assert [(fault.level, fault.pointer) for fault in checked.faults] == [("warning", "/minLenght")]
     assert checked.errors == 0
 

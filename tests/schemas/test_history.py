@@ -244,3 +244,25 @@ def test_a_manifest_came_from_where_urns_were_lost(
 ) -> None:
     found = find_moves(Trees(before, after), "1", "", "r.json")
     assert found == {path: Move(*map(frozenset, move)) for path, move in moves.items()}
+
+
+def test_a_registry_in_a_folder_with_a_space_is_followed(
+    top: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.move(top / "old", top / "my schemas")
+    write(top / "my schemas", {"a": NARROW, "b": WIDE})
+    code, urns = compat(capsys, top / "my schemas" / "registry.json", "--against", "v1")
+    assert (code, urns) == (1, {"a": ("changed", "breaking")})
+
+
+def test_a_file_whose_name_is_no_text_breaks_no_comparison(
+    top: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open(os.fsencode(top) + b"/caf\xe9.json", "w") as other:  # noqa: PTH123 (no text, no Path)
+        other.write('{"schemas": []}')
+    commit(top)
+    git(top, "tag", "v2")
+    shutil.move(top / "old", top / "new")
+    write(top / "new", {"a": NARROW, "b": WIDE})
+    code, urns = compat(capsys, top / "new" / "registry.json", "--against", "v2")
+    assert (code, urns) == (1, {"a": ("changed", "breaking")})

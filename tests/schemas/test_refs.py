@@ -12,7 +12,7 @@ from tallystick.core.errors import Rejected
 from tallystick.schemas.bundle import bundle
 from tallystick.schemas.catalog import Catalog, bundled, locate, parse_catalog
 from tallystick.schemas.check import Checked, check_registry
-from tallystick.schemas.refs import Document
+from tallystick.schemas.refs import CONSTRAINING, Document, is_alias
 from tallystick.schemas.validate import compile_entry
 
 MONEY = {"$id": "https://e.org/money", "type": "integer"}
@@ -120,3 +120,14 @@ def test_a_malformed_file_is_named_even_when_another_refers_to_it() -> None:
         compile_entry(catalog, "urn:babel:a:made")
     assert caught.value.pointer == "/properties/x/type"
     assert [(one.file, one.line) for one in checked.faults] == [("b.json", 4)]
+
+
+@pytest.mark.parametrize("name", ["deprecated", "readOnly", "writeOnly", "x-owner", "description"])
+def test_what_only_describes_leaves_a_reference_alone(name: str) -> None:
+    assert is_alias({"$ref": "#/$defs/a", name: True}, "2020-12")
+
+
+@pytest.mark.parametrize("name", sorted(CONSTRAINING - {"$ref"}))
+def test_what_constrains_stands_beside_a_reference_unless_the_dialect_ignores_it(name: str) -> None:
+    schema = {"$ref": "#/$defs/a", name: {}}
+    assert (is_alias(schema, "2019-09"), is_alias(schema, "draft-07")) == (False, True)

@@ -2,7 +2,8 @@
 
 Digits are ASCII. A whole number fits 64 bits. A time to wait ends within 2,000,000 seconds, some
 23 days: the narrowest waits of the system (`poll`, `epoll`) hold 2^31 milliseconds. A rate is one
-a day at least: one too slow waits for ever. Each kind of number has one reader and one text.
+in 100,000 seconds at least: one too slow waits for ever. Each kind of number has one reader and
+one text.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ def wait(text: str) -> float:
 
 
 def stamp(text: str) -> float:
-    """Read seconds that stand in a message, and nobody here waits for: a clock to the year 5000."""
+    """Read seconds that nobody here waits for, in a message or an age: a clock to the year 5000."""
     return _read_decimal(text, _LATEST, f"number of seconds from 0 to {_LATEST}", zero=True)
 
 
 def per_second(text: str) -> float:
-    """Read a rate: one a day at least."""
+    """Read a rate: one in 100,000 seconds at least."""
     meaning = f"rate from {_SLOWEST:.5f} to {_FASTEST} a second"
     return _read_decimal(text, _FASTEST, meaning, least=_SLOWEST)
 

@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict
 from threading import Event
 
-from tallystick.cli.numbers import above_zero, seconds, wait
+from tallystick.cli.numbers import above_zero, seconds, stamp, wait
 from tallystick.core.errors import UsageError
 from tallystick.runtime.outbox import Outbox, Status
 from tallystick.runtime.outbox.relay import Terms, relay
@@ -57,7 +57,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         ("poll", seconds, "seconds between looks"),
         ("lease", seconds, "seconds a relay holds a queue (SQLite)"),
         ("tries", above_zero, "before a message that the broker does not take is put aside"),
-        ("keep", wait, "seconds for which sent rows stay"),
+        ("keep", stamp, "seconds for which sent rows stay"),
     ):
         default = getattr(defaults, name)
         relayed.add_argument(

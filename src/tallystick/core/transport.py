@@ -1,7 +1,7 @@
 """A `Transport` moves frames. It knows no envelope, and every blocking call has a timeout.
 
-    send      confirmed by the broker when it returns; a batch is sent together; a frame that the
-              broker can never carry is `Refused` before any of them is sent
+    send      confirmed by the broker when it returns; a batch is sent together; a frame that a
+              transport knows to be too much for its broker is `Refused` before any is sent
     receive   up to `limit` deliveries, waiting `timeout` seconds for the first; a limit of 0 takes
               none, and lets a group of consumers share a `log` out anew
     ack       these are done

@@ -26,7 +26,7 @@ from tallystick.schemas.change_rows import (
     type_row,
     value_rows,
 )
-from tallystick.schemas.refs import SILENT, dialect_of, find_pointer, is_alias
+from tallystick.schemas.refs import CONSTRAINING, dialect_of, find_pointer, is_alias
 from tallystick.schemas.values import escape, same
 
 __all__ = ["Change", "Effect", "find_changes"]
@@ -307,7 +307,7 @@ def _nullable(schema: dict[str, Any]) -> tuple[str, Any] | None:
     """Give the place and the schema of what stands beside null, if a schema is just that."""
     for key in ("anyOf", "oneOf"):
         held = schema.get(key)
-        if isinstance(held, list) and len(held) == 2 and schema.keys() <= {key, *SILENT}:
+        if isinstance(held, list) and len(held) == 2 and schema.keys() & CONSTRAINING == {key}:
             for spot, other in ((0, 1), (1, 0)):
                 if held[other] == {"type": "null"}:
                     return f"/{key}/{spot}", held[spot]

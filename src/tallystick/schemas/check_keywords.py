@@ -29,6 +29,8 @@ _KEYWORDS: Final = frozenset(SUBSCHEMAS) | {
     "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required", "title", "type",
     "uniqueItems", "writeOnly",
 }  # fmt: skip
+_FOREIGN: Final = frozenset({"example", "discriminator", "nullable", "externalDocs", "xml"})
+"""What OpenAPI and AsyncAPI write into schemas: known there, and no slip."""
 _UNKNOWN: Final[dict[str, frozenset[str]]] = {
     "draft-07": frozenset({
         "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef",
@@ -64,7 +66,7 @@ def _judge(node: dict[str, Any], name: str, value: Any, dialect: str) -> tuple[s
         is_mark = isinstance(value, bool) or (isinstance(value, str) and value != "")
         words = f"{MARK} is true, false or the name of a category: this marks nothing"
         return None if is_mark else ("schema.mark", words)
-    near = "" if name in _KEYWORDS else _near(name)
+    near = "" if name in _KEYWORDS | _FOREIGN else _near(name)
     if near and near not in node:
         return "schema.keyword", f"the keyword {name!r} means nothing: did you mean {near!r}?"
     return None

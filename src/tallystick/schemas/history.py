@@ -15,6 +15,7 @@ import posixpath
 import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
+from os import fsdecode, fsencode
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +68,7 @@ class Repository:
     def manifests(self, commit: str) -> list[str]:
         """Give the JSON files of a commit that may be manifests."""
         words = ("grep", "--full-name", "-lz", "-e", '"schemas"', commit, "--", "*.json")
-        found = (_git(self.top, *words) or b"").decode().split("\0")
+        found = fsdecode(_git(self.top, *words) or b"").split("\0")
         return [one.removeprefix(f"{commit}:") for one in found if one]
 
     def read(self, commit: str, path: str) -> bytes:
@@ -75,10 +76,10 @@ class Repository:
         stdin, stdout = self._batch.stdin, self._batch.stdout
         if stdin is None or stdout is None or "\n" in path:
             raise FileNotFoundError(2, "No such file in that commit", path)
-        stdin.write(f"{commit}:{path}\n".encode())
+        stdin.write(fsencode(f"{commit}:{path}\n"))
         stdin.flush()
         head = stdout.readline().split()
-        if len(head) != 3:
+        if len(head) != 3 or not head[2].isdigit():  # `PATH missing`, and a path may have spaces
             raise FileNotFoundError(2, f"no such file in commit {commit[:12]}", path)
         content = stdout.read(int(head[2]))
         stdout.read(1)

@@ -22,8 +22,8 @@ from tallystick.core.errors import Rejected
 from tallystick.schemas.values import escape, line_of
 
 __all__ = [
+    "CONSTRAINING",
     "DIALECTS",
-    "SILENT",
     "SUBSCHEMAS",
     "Document",
     "Index",
@@ -134,16 +134,18 @@ def check_dialects(schema: Any, where: str, text: str = "") -> None:
         pending.extend((pointer + place, item) for place, item in children(node))
 
 
-SILENT: Final = frozenset({
-    "$comment", "$defs", "$id", "$schema", "default", "definitions", "description", "examples",
-    "title",
-})  # fmt: skip
-"""What constrains nothing."""
+CONSTRAINING: Final = frozenset(SUBSCHEMAS) - {"$defs", "definitions", "contentSchema"} | {
+    "$dynamicRef", "$recursiveRef", "$ref", "const", "dependentRequired", "enum",
+    "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems", "maxLength",
+    "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties", "minimum",
+    "multipleOf", "pattern", "required", "type", "uniqueItems",
+}  # fmt: skip
+"""What may refuse a document; all else describes, or is nobody's."""
 
 
 def is_alias(schema: dict[str, Any], dialect: str) -> bool:
     """Tell whether a schema is nothing but its `$ref`; draft-07 ignores all that stands beside."""
-    return "$ref" in schema and (dialect == "draft-07" or schema.keys() <= SILENT | {"$ref"})
+    return "$ref" in schema and (dialect == "draft-07" or schema.keys() & CONSTRAINING == {"$ref"})
 
 
 def children(schema: Any) -> Iterator[tuple[str, Any]]:
