@@ -40,6 +40,7 @@ def when(tag: str, then: Any) -> dict[str, Any]:
     return {"if": {"properties": {"kind": {"const": tag}}}, "then": then}
 
 
+NEVER = kind({"enum": ["a"], "allOf": [{"const": "b"}]}, y=TEXT)
 NEST = {"allOf": [X]}
 GONE: list[tuple[Any, Any, str]] = [
     ({"allOf": [X, Y]}, {"allOf": [X]}, "/allOf/1/properties/y"),
@@ -84,6 +85,8 @@ GONE: list[tuple[Any, Any, str]] = [
     ({"oneOf": [kind({"enum": ["a"]}, n=TEXT), kind("b", n=TEXT)]},
      {"oneOf": [{"allOf": [{"$ref": "#/definitions/a"}]}, kind("b", n=TEXT)],
       "definitions": {"a": kind("a")}}, "/oneOf/0/properties/n"),
+    ({"anyOf": [kind({"enum": ["a", "b"], "allOf": [{"const": "b"}]}, n=TEXT), kind("a", n=TEXT)]},
+     {"anyOf": [kind("b"), kind("a", n=TEXT)]}, "/anyOf/0/properties/n"),
     ({"oneOf": [{"properties": {"h": kind("a")}, "required": ["h"], **NEST},
                 {"properties": {"h": kind("b")}, "required": ["h"], **NEST}]},
      {"oneOf": [{"properties": {"h": kind("a")}, "required": ["h"]},
@@ -92,6 +95,8 @@ GONE: list[tuple[Any, Any, str]] = [
     ({"oneOf": [{"type": "object", "items": X}, {"type": "array", "items": X}]},
      {"oneOf": [{"type": "object", "items": X}, {"type": "array"}]}, "/oneOf/1/items/properties/x"),
     ({"allOf": [when("a", XY), when("b", X)]}, {"allOf": [when("a", Y), when("b", X)]},
+     "/allOf/0/then/properties/x"),
+    ({"allOf": [when("a", X), when("b", XY)]}, {"allOf": [when("b", XY)]},
      "/allOf/0/then/properties/x"),
     ({**IF_K, "then": XY, "else": X}, {**IF_K, "then": Y, "else": X}, "/then/properties/x"),
     ({**IF_K, "then": X, "else": XY}, {**IF_K, "then": X, "else": Y}, "/else/properties/x"),
@@ -148,7 +153,9 @@ MOVED: list[tuple[Any, Any]] = [
     ({"oneOf": [kind("a", n=TEXT), kind("b", n=TEXT)]},
      {"properties": {"n": TEXT}, "oneOf": [kind("a"), kind("b")]}),
     ({"anyOf": [X, Y]}, {"anyOf": [Y, X]}),
-    ({"anyOf": [X, kind({"enum": ["a"], "allOf": [{"const": "b"}]}, y=TEXT)]}, {"anyOf": [X]}),
+    ({"anyOf": [{"type": "null"}, {**kind("a"), "minProperties": 2, **SHUT}]},
+     {"anyOf": [{"type": "null"}, kind("b")]}),
+    ({"anyOf": [{"type": "object", **X}, NEVER]}, {"anyOf": [NEVER, {"type": "object", **X}]}),
     ({"allOf": [when("a", X), when("b", Y)]}, {"allOf": [when("b", Y), when("a", X)]}),
     ({**IF_K, "then": X, "else": Y}, {"if": {"not": IF_K["if"]}, "then": Y, "else": X}),
     ({**X, "then": Y}, X),

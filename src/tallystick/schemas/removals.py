@@ -93,13 +93,18 @@ def find_removals(old: Any, new: Any) -> Removals:
 def _by_case(
     was: list[tuple[Spot, Case]], now: list[tuple[Spot, Case]]
 ) -> Iterator[tuple[list[Spot], list[Spot]]]:
-    """Give what the old schema says of each case, and what the new one may say of it."""
+    """Give what the old schema says of each case, and what the new one may say of it.
+
+    An alternative that meets none of the new ones, or not even itself, is refused now or never was
+    used; the proof tells which, and its fields are asked of all.
+    """
     old, new = _grouped(was), _grouped(now)
     for case, mine in old.items():
-        if not are_apart(case, case):  # else no document is of this case
-            met = (spots for other, spots in new.items() if not are_apart(case, other))
-            theirs = {id(spot[1]): spot for spots in met for spot in spots}
-            yield mine, list(theirs.values())
+        met = [other for other in new if not are_apart(case, other)]
+        is_lost = not case.held | case.failed and all(other == ANY for other in met)
+        found = new if is_lost or are_apart(case, case) else met
+        theirs = {id(spot[1]): spot for other in found for spot in new[other]}
+        yield mine, list(theirs.values())
 
 
 def _grouped(found: list[tuple[Spot, Case]]) -> dict[Case, list[Spot]]:
