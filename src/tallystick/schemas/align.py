@@ -11,18 +11,22 @@ Branches are paired with what they are most like, wherever they stand; an object
 several (`anyOf: [..., {"type": "null"}]`) with the one that is most like it. What stands beside a
 `$ref` counts where the dialect lets it: the reference is then one more branch of `allOf`.
 
+A definition may be used at several places, and what is new at one may have been described at
+another by what stands around it. A name is ruled out where a reference stands, and only if it is
+new for all who come by there.
+
 What is removed is another question (`tallystick.schemas.removals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tallystick.schemas.containment.nodes import make_source
+from tallystick.schemas.containment.nodes import Exhausted, make_source
 from tallystick.schemas.containment.search import make_space
 from tallystick.schemas.refs import SUBSCHEMAS, children, dialect_of, find_pointer, is_alias
 from tallystick.schemas.removals import find_removals, is_patterned, patterned
@@ -40,6 +44,8 @@ _CONDITIONS: Final = frozenset({"then", "else", "dependentSchemas", "dependencie
 """Keywords that speak of the same value under a condition."""
 _STEPS: Final = 10_000
 """What the question may cost whether new documents can have the new names, all together."""
+_WORK: Final = 400_000
+"""What the walk may cost; beyond it nothing is said of the fields."""
 _MANY: Final = 10_000
 _FEW: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
@@ -55,6 +61,10 @@ class _Kin:
     before: tuple[dict[str, Any], ...] = ()
     demanded: frozenset[str] = frozenset()
 
+    def joined(self, other: _Kin) -> _Kin:
+        said = {id(one): one for one in (*self.before, *other.before)}
+        return _Kin(tuple(said.values()), self.demanded | other.demanded)
+
 
 _ALONE: Final = _Kin()
 
@@ -64,7 +74,7 @@ class Alignment:
     """A copy of the old schema with added names ruled out; pointers of what was added and removed.
 
     Under `oneOf` or `not` the copy may accept more than the old schema: both must hold. `complete`
-    says that nothing else was removed.
+    says that nothing else was added or removed; if the walk was too long, no document is of `base`.
     """
 
     base: Any = True
@@ -77,19 +87,24 @@ def align_fields(old: Any, new: Any) -> Alignment:
     """Set two self-contained schemas side by side."""
     gone = find_removals(old, new)
     work = _Walk(_join_references(old), _join_references(new))
-    work.visit(*work.roots, "")
-    base = work.rebuild(work.roots[0]) if work.added else True
-    return Alignment(base, frozenset(work.places), gone.pointers, gone.complete)
+    try:
+        work.visit(*work.roots, "")
+        free = work.settle()
+    except Exhausted:
+        return Alignment(False, frozenset(), gone.pointers, complete=False)
+    base = _rebuild(work.roots[0], free) if free else True
+    added = frozenset(at for at, (place, name) in work.pointers.items()
+                      if name in free.get(place, ()))  # fmt: skip
+    return Alignment(base, added, gone.pointers, gone.complete)
 
 
 def _join_references(root: Any) -> Any:
-    """Make each reference with something beside it a branch of `allOf`, unless it hides the rest.
+    """Copy a document so that no two places are one object, and references are branches.
 
+    A reference with something beside it becomes a branch of `allOf`, unless it hides the rest.
     Every other place keeps its pointer.
     """
     dialect = dialect_of(root)
-    if dialect == "draft-07":
-        return root
 
     def copy(node: Any) -> Any:
         if not isinstance(node, dict):
@@ -114,16 +129,23 @@ def _copied(shape: str | None, held: Any, copy: Callable[[Any], Any]) -> Any:
 
 
 class _Walk:
-    """One walk over both documents; `added` maps the identity of an old object to new names."""
+    """One walk over both documents; `added` maps the identity of an old place to new names."""
 
     def __init__(self, old: Any, new: Any) -> None:
         self.roots = (old, new)
         self.added: dict[int, set[str]] = {}
-        self.places: set[str] = set()
-        self.seen: set[tuple[int, int]] = set()
+        self.around: dict[int, list[_Kin]] = {}
+        self.pointers: dict[str, tuple[int, str]] = {}
+        self.seen: set[tuple[int, int, frozenset[int], frozenset[str]]] = set()
+        self.left = _WORK
         self.known: dict[tuple[int, frozenset[str]], dict[str, Any]] = {}
         self.space = make_space(_STEPS)
         self.source = make_source(new)
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise Exhausted("the walk over the fields is too long")
 
     def follow(self, side: int, schema: Any) -> Any:
         for _ in range(50):
@@ -135,19 +157,23 @@ class _Walk:
                 break
         return schema
 
-    def visit(self, old: Any, new: Any, at: str, kin: _Kin = _ALONE) -> None:
-        old, new = self.follow(0, old), self.follow(1, new)
+    def visit(self, place: Any, new: Any, at: str, kin: _Kin = _ALONE) -> None:
+        old, new = self.follow(0, place), self.follow(1, new)
         if not isinstance(old, dict) or not isinstance(new, dict):
             return
-        if (id(old), id(new)) in self.seen:
+        place = place if place.keys() == {"$ref"} else old
+        visit = (id(place), id(new), frozenset(map(id, kin.before)), kin.demanded)
+        if visit in self.seen:
             return
-        self.seen.add((id(old), id(new)))
+        self.seen.add(visit)
         kin = self.join(old, kin)
-        self.fields(old, new, at, kin)
+        self.fields(place, old, new, at, kin)
         if isinstance(old.get("allOf"), list) and isinstance(new.get("allOf"), list):
+            told = [one for key in _BRANCHES for one in _schemas(key, old.get(key, []))]
             for spot, one, two in self.pair(old["allOf"], new["allOf"]):
-                self.visit(one, two, f"{at}/allOf/{spot}", kin)
-        self.unions(old, new, at, kin)
+                beside = self.told([other for other in told if other is not one])
+                self.visit(one, two, f"{at}/allOf/{spot}", kin.joined(beside))
+        self.unions(place, old, new, at, kin)
         before, after = self.held(old, _CONDITIONS), self.held(new, _CONDITIONS)
         for place in [one for one in before if one in after]:
             self.visit(before[place], after[place], f"{at}{place}", kin)
@@ -159,7 +185,9 @@ class _Walk:
                          for side, one in ((0, old), (1, new)))  # fmt: skip
         said = [*kin.before, *self.parts(0, old, _BRANCHES)]
         later = {place for part in after for place in self.held(part, _BELOW)}
-        for place in dict.fromkeys(one for part in before for one in self.held(part, _BELOW)):
+        places = dict.fromkeys(one for part in before for one in self.held(part, _BELOW))
+        self.spend(len(places) * (len(before) + len(after) + len(said)))
+        for place in places:
             if place not in later:
                 continue
             olds, news, known = ([held[place] for part in parts
@@ -170,7 +198,9 @@ class _Walk:
                     others = self.told([held for held in known if held is not one])
                     self.visit(one, two, f"{at}{place}", others)
 
-    def unions(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
+    def unions(
+        self, place: Any, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin
+    ) -> None:
         """Pair alternatives with alternatives, under either keyword, or with what had none."""
         before, after = ([key for key in _UNIONS if isinstance(one.get(key), list)]
                          for one in (old, new))  # fmt: skip
@@ -185,7 +215,7 @@ class _Walk:
             self.visit(one, two, f"{at}/{before[0]}/{spot}", kin)
         for key in after if not before else ():
             for _, _, two in self.pair([old], new[key]):
-                self.visit(old, two, f"{at}/{key}/{new[key].index(two)}", kin)
+                self.visit(place, two, f"{at}/{key}/{new[key].index(two)}", kin)
 
     def told(self, schemas: list[Any]) -> _Kin:
         """Give what schemas say that hold of the same value as another one."""
@@ -199,14 +229,12 @@ class _Walk:
             known = self.known[id(schema), keys] = {
                 place: one for place, one in children(schema) if place.split("/", 2)[1] in keys
             }
+            self.spend(len(known))
         return known
 
     def join(self, old: dict[str, Any], kin: _Kin) -> _Kin:
         """Give what is said of one object by this schema and by those around it."""
-        return _Kin(
-            (*kin.before, *self.parts(0, old, ("allOf",))),
-            kin.demanded | self.demanded(old),
-        )
+        return kin.joined(_Kin(tuple(self.parts(0, old, ("allOf",))), self.demanded(old)))
 
     def parts(self, side: int, schema: Any, keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         """Give a schema of an object and its branches under these keywords, each once."""
@@ -215,6 +243,7 @@ class _Walk:
             part = self.follow(side, waiting.pop())
             if isinstance(part, dict) and id(part) not in seen:
                 seen.add(id(part))
+                self.spend(1)
                 yield part
                 for key in keys:
                     held = part.get(key, [])
@@ -235,18 +264,35 @@ class _Walk:
                     found.update(demand if isinstance(demand, list) else ())
         return frozenset(found)
 
-    def fields(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
+    def fields(
+        self, place: Any, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin
+    ) -> None:
+        self.around.setdefault(id(place), []).append(kin)
         after = self.names(1, new, ("allOf",))
         said = (*kin.before, *self.parts(0, old, _BRANCHES))
         joined = list(self.parts(1, new, ("allOf",)))
+        self.spend(len(after) * _breadth((*said, *joined)))
         fresh = {
             name
             for name in sorted(after - kin.demanded)
             if not any(_describes(part, name) for part in said) and self.may_have(joined, name)
         }
         if fresh and old.get("additionalProperties", True) is not False:
-            self.added.setdefault(id(old), set()).update(fresh)
-            self.places.update(f"{at}/properties/{escape(name)}" for name in fresh)
+            self.added.setdefault(id(place), set()).update(fresh)
+            pointers = {f"{at}/properties/{escape(name)}": (id(place), name) for name in fresh}
+            self.pointers.update(pointers)
+
+    def settle(self) -> dict[int, set[str]]:
+        """Give by place the names that are new there, whatever stands around it."""
+        free = {}
+        for place, names in self.added.items():
+            kins = self.around[place]
+            said = {id(one): one for kin in kins for one in kin.before}.values()
+            self.spend(len(names) * _breadth(said))
+            names.difference_update(*(kin.demanded for kin in kins))
+            free[place] = {name for name in names
+                           if not any(_describes(part, name) for part in said)}  # fmt: skip
+        return {place: names for place, names in free.items() if names}
 
     def may_have(self, parts: list[dict[str, Any]], name: str) -> bool:
         """Tell whether a new object may have a member of this name; only a proof says no."""
@@ -262,6 +308,7 @@ class _Walk:
 
         Where there are very many, what is left is paired in order.
         """
+        self.spend(len(before) + len(after))
         left = list(after)
         rest = []
         for spot, one in enumerate(before):
@@ -285,6 +332,7 @@ class _Walk:
             {name: held for part in parts for name, held in part.get("properties", {}).items()}
             for parts in (old, new)
         )
+        self.spend(len(before) + len(after))
         shared = before.keys() & after.keys()
         tags = [
             name for name in shared if isinstance(before[name], dict) and "const" in before[name]
@@ -292,18 +340,25 @@ class _Walk:
         same = len([name for name in tags if before[name] == after[name]])
         return 100 * same + 2 * len(shared) + bool(_types(old) & _types(new))
 
-    def rebuild(self, node: Any) -> Any:
-        """Copy the old document with the added names ruled out."""
-        if isinstance(node, list):
-            return [self.rebuild(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        copy = {key: self.rebuild(item) for key, item in node.items()}
-        names = self.added.get(id(node))
-        if names:
-            ruled = dict.fromkeys(sorted(names), False)
-            copy["properties"] = {**copy.get("properties", {}), **ruled}
-        return copy
+
+def _rebuild(node: Any, free: dict[int, set[str]]) -> Any:
+    """Copy the old document with the added names ruled out."""
+    if isinstance(node, list):
+        return [_rebuild(item, free) for item in node]
+    if not isinstance(node, dict):
+        return node
+    copy = {key: _rebuild(item, free) for key, item in node.items()}
+    ruled = dict.fromkeys(sorted(free.get(id(node), ())), False)
+    if ruled and "$ref" in copy:
+        return {"allOf": [copy, {"properties": ruled}]}
+    if ruled:
+        copy["properties"] = {**copy.get("properties", {}), **ruled}
+    return copy
+
+
+def _breadth(schemas: Iterable[dict[str, Any]]) -> int:
+    """Say about how often something is looked at to ask some schemas for one name."""
+    return sum(1 + 4 * len(one.get("patternProperties", ())) for one in schemas)
 
 
 def _describes(schema: dict[str, Any], name: str) -> bool:
