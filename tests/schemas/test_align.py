@@ -230,3 +230,24 @@ def test_fields_that_are_too_many_to_walk_are_not_judged() -> None:
     found = compare(old, new, "babelqueue")
     assert (found.verdict, found.has_witness) == ("unknown", False)
     assert compare(old, {}, "babelqueue").verdict == "breaking"
+
+
+def told(tag: Any, **more: Any) -> dict[str, Any]:
+    return {**fields(t=tag, x=TEXT, **more), "required": ["t"]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (lambda tag: {"const": tag}, lambda tag: {"const": tag, "description": "which"}),
+        (lambda tag: {"const": tag}, lambda tag: {"const": tag, **TEXT}),
+        (lambda tag: {"enum": [tag]}, lambda tag: {"enum": [tag]}),
+        (lambda tag: {"enum": [tag]}, lambda tag: {"const": tag}),
+        (lambda tag: {"const": tag}, lambda tag: {"enum": [tag, f"{tag}{tag}"]}),
+        (lambda tag: told({"const": tag}), lambda tag: told({"enum": [tag]})),
+    ],
+)
+def test_an_alternative_is_known_by_its_tag_however_that_is_written(old: Any, new: Any) -> None:
+    before = {"oneOf": [told(old("a")), told(old("b"))]}
+    after = {"oneOf": [told(new("b"), n=COUNT), told(new("a"), m=COUNT)]}
+    assert compare(before, after, "babelqueue").verdict == "compatible"

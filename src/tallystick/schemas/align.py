@@ -26,6 +26,7 @@ from itertools import product
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tallystick.schemas.cases import Cases, are_apart
 from tallystick.schemas.containment.nodes import Exhausted, make_source
 from tallystick.schemas.containment.search import make_space
 from tallystick.schemas.refs import SUBSCHEMAS, children, dialect_of, find_pointer, is_alias
@@ -133,6 +134,7 @@ class _Walk:
 
     def __init__(self, old: Any, new: Any) -> None:
         self.roots = (old, new)
+        self.cases = (Cases(old), Cases(new))
         self.added: dict[int, set[str]] = {}
         self.around: dict[int, list[_Kin]] = {}
         self.pointers: dict[str, tuple[int, str]] = {}
@@ -326,18 +328,18 @@ class _Walk:
                 yield spot, one, best
 
     def likeness(self, one: Any, two: Any) -> int:
-        """Count what two branches share: a type, names, and above all the same constants."""
+        """Count what two branches share: a type, names, and above all their tags."""
         old, new = (list(self.parts(side, held, _JOINED)) for side, held in ((0, one), (1, two)))
-        before, after = (
-            {name: held for part in parts for name, held in part.get("properties", {}).items()}
-            for parts in (old, new)
-        )
+        before, after = ({name for part in parts for name in part.get("properties", {})}
+                         for parts in (old, new))  # fmt: skip
         self.spend(len(before) + len(after))
-        shared = before.keys() & after.keys()
-        tags = [
-            name for name in shared if isinstance(before[name], dict) and "const" in before[name]
-        ]
-        same = len([name for name in tags if before[name] == after[name]])
+        case, other = self.cases[0].of(one), self.cases[1].of(two)
+        tags = dict(other.tags)
+        same = len([name for name, tag in case.tags
+                    if name in tags and not are_apart(tag, tags[name])])  # fmt: skip
+        if are_apart(case, other):
+            return same - 100
+        shared = before & after
         return 100 * same + 2 * len(shared) + bool(_types(old) & _types(new))
 
 

@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tallystick.schemas.cases import ANY, Case, are_apart, case_of, meet
+from tallystick.schemas.cases import ANY, Case, Cases, are_apart, meet
 from tallystick.schemas.containment.evaluate import in_class
 from tallystick.schemas.refs import children, dialect_of, find_pointer
 from tallystick.schemas.values import escape
@@ -43,8 +43,6 @@ _STEPS: Final = 100_000
 """What the question may cost; sets of subschemas can be very many where all is recursive."""
 _AT_A_GLANCE: Final = 16
 """How many cases are told apart for the price of a step."""
-_DEEP: Final = 2
-"""How far below its object a tag may stand."""
 
 Spot = tuple[str, Any]
 """A subschema and the pointer by which it was reached, references passed in silence."""
@@ -144,7 +142,7 @@ class _Reading:
         is_first = self.dialect == "draft-07"
         self.in_place = _IN_PLACE if is_first else _IN_PLACE | {"dependentSchemas"}
         self.rest = ("additionalProperties", *(() if is_first else ("unevaluatedProperties",)))
-        self.cases: dict[tuple[int, int], Case] = {}
+        self.cases = Cases(root)
         self.anchors: dict[str, list[Any]] = {}
         pending = [root]
         while pending:
@@ -190,54 +188,15 @@ class _Reading:
             if keyword not in self.in_place:
                 continue
             if keyword in ("anyOf", "oneOf"):
-                yield place, item, self.case(item)
+                yield place, item, self.cases.of(item)
             elif keyword not in ("then", "else"):
                 yield place, item, ANY
             elif test:
                 yield place, item, (
-                    replace(self.case(part["if"]), held=frozenset({test}))
+                    replace(self.cases.of(part["if"]), held=frozenset({test}))
                     if keyword == "then"
                     else Case(failed=frozenset({test}))
                 )  # fmt: skip
-
-    def case(self, schema: Any, depth: int = 0) -> Case:
-        """Give the case of the documents of a schema, as far as it is plain; found once."""
-        known = self.cases.get((id(schema), depth))
-        if known is None:
-            known = self.cases[id(schema), depth] = self.look(schema, depth)
-        return known
-
-    def look(self, schema: Any, depth: int) -> Case:
-        """Look at a schema through references and `allOf`."""
-        if schema is False:
-            return Case(frozenset())
-        parts = list(self.joined(schema))
-        members: dict[str, Case] = {}
-        for part in parts if depth < _DEEP else ():
-            for name, held in part.get("properties", {}).items():
-                members[name] = meet(members.get(name, ANY), self.case(held, depth + 1))
-        needed = {name for part in parts for name in part.get("required", ())}
-        tags = {(name, one) for name, one in members.items()
-                if one != ANY and (name in needed or one.values is not None)}  # fmt: skip
-        found = Case(tags=frozenset(tags))
-        for part in parts:
-            found = meet(found, case_of(part))
-        return found
-
-    def joined(self, schema: Any) -> Iterator[dict[str, Any]]:
-        """Give the subschemas that hold together with one, wherever it holds."""
-        seen: set[int] = set()
-        waiting = [schema]
-        while waiting:
-            part = waiting.pop()
-            if not isinstance(part, dict) or id(part) in seen:
-                continue
-            seen.add(id(part))
-            targets = list(self.targets(part))
-            waiting += targets if len(targets) == 1 else []
-            if self.dialect != "draft-07" or "$ref" not in part:
-                yield part
-                waiting += part.get("allOf", [])
 
     def wide(self, spots: list[Spot]) -> list[Spot]:
         """Give the subschemas that speak of members without naming them."""
