@@ -251,3 +251,27 @@ def test_an_alternative_is_known_by_its_tag_however_that_is_written(old: Any, ne
     before = {"oneOf": [told(old("a")), told(old("b"))]}
     after = {"oneOf": [told(new("b"), n=COUNT), told(new("a"), m=COUNT)]}
     assert compare(before, after, "babelqueue").verdict == "compatible"
+
+
+PAIR = {"oneOf": [ONE, TWO]}
+GROWN = {"oneOf": [TWO, {**ONE, "properties": {**ONE["properties"], "z": COUNT}}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (PAIR, {"allOf": [GROWN], "description": "both"}),
+        ({"allOf": [PAIR]}, GROWN),
+        ({"allOf": [PAIR, {"required": ["k"]}]}, {"allOf": [{"required": ["k"]}, GROWN]}),
+        (PAIR, {"allOf": [SHARED], "definitions": {"a": GROWN}}),
+        ({"items": PAIR}, {"items": {"allOf": [SHARED]}, "definitions": {"a": GROWN}}),
+    ],
+    ids=str,
+)
+def test_alternatives_are_found_in_any_branch_of_all(old: Any, new: Any) -> None:
+    assert compare(old, new, "babelqueue").verdict == "compatible"
+
+
+def test_a_name_that_a_condition_described_is_not_new_to_an_alternative() -> None:
+    when = {"if": {"required": ["x"]}, "then": fields(z=TEXT)}
+    assert compare({**PAIR, **when}, {**GROWN, **when}, "babelqueue").verdict == "breaking"

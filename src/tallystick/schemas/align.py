@@ -20,16 +20,17 @@ What is removed is another question (`tallystick.schemas.removals`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tallystick.schemas.align_copies import join_references, rule_out
 from tallystick.schemas.cases import Cases, are_apart
 from tallystick.schemas.containment.nodes import Exhausted, make_source
 from tallystick.schemas.containment.search import make_space
-from tallystick.schemas.refs import SUBSCHEMAS, children, dialect_of, find_pointer, is_alias
+from tallystick.schemas.refs import children, find_pointer
 from tallystick.schemas.removals import find_removals, is_patterned, patterned
 from tallystick.schemas.values import escape
 from tallystick.schemas.witness import is_empty
@@ -87,46 +88,16 @@ class Alignment:
 def align_fields(old: Any, new: Any) -> Alignment:
     """Set two self-contained schemas side by side."""
     gone = find_removals(old, new)
-    work = _Walk(_join_references(old), _join_references(new))
+    work = _Walk(join_references(old), join_references(new))
     try:
         work.visit(*work.roots, "")
         free = work.settle()
     except Exhausted:
         return Alignment(False, frozenset(), gone.pointers, complete=False)
-    base = _rebuild(work.roots[0], free) if free else True
+    base = rule_out(work.roots[0], free) if free else True
     added = frozenset(at for at, (place, name) in work.pointers.items()
                       if name in free.get(place, ()))  # fmt: skip
     return Alignment(base, added, gone.pointers, gone.complete)
-
-
-def _join_references(root: Any) -> Any:
-    """Copy a document so that no two places are one object, and references are branches.
-
-    A reference with something beside it becomes a branch of `allOf`, unless it hides the rest.
-    Every other place keeps its pointer.
-    """
-    dialect = dialect_of(root)
-
-    def copy(node: Any) -> Any:
-        if not isinstance(node, dict):
-            return node
-        held = {key: _copied(SUBSCHEMAS.get(key), one, copy) for key, one in node.items()}
-        if "$ref" in node and not is_alias(node, dialect):
-            held["allOf"] = [*held.get("allOf", []), {"$ref": held.pop("$ref")}]
-        return held
-
-    return copy(root)
-
-
-def _copied(shape: str | None, held: Any, copy: Callable[[Any], Any]) -> Any:
-    """Copy what a keyword holds, its subschemas by a function."""
-    if shape is None:
-        return held
-    if isinstance(held, list):
-        return [copy(one) for one in held]
-    if isinstance(held, dict) and shape in ("map", "map-or-names"):
-        return {name: copy(one) for name, one in held.items()}
-    return copy(held)
 
 
 class _Walk:
@@ -203,21 +174,30 @@ class _Walk:
     def unions(
         self, place: Any, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin
     ) -> None:
-        """Pair alternatives with alternatives, under either keyword, or with what had none."""
-        before, after = ([key for key in _UNIONS if isinstance(one.get(key), list)]
-                         for one in (old, new))  # fmt: skip
+        """Pair alternatives with alternatives, under either keyword, or with what had none.
+
+        Where each side has one union, it may stand in any branch of `allOf`.
+        """
+        joined = list(self.parts(0, old, ("allOf",)))
+        kin = kin.joined(self.told([one for part in joined for key in _CONDITIONS
+                                    for one in _schemas(key, part.get(key, []))]))  # fmt: skip
+        before, after = _unions(joined), _unions(self.parts(1, new, ("allOf",)))
+        if len(before) != 1 or len(after) != 1:
+            before, after = _unions([old]), _unions([new])
         if len(before) == len(after) == 1:
-            pairs = list(self.pair(old[before[0]], new[after[0]]))
+            ((_, one),), ((_, two),) = before, after
+            pairs = list(self.pair(one, two))
         else:
-            pairs = [pair for key in before if key in after
-                     for pair in self.pair(old[key], new[key])]  # fmt: skip
-            alone = [key for key in before if key not in after]
-            pairs += [(spot, one, new) for key in alone for spot, one in enumerate(old[key])]
+            later = dict(after)
+            pairs = [pair for key, held in before if key in later
+                     for pair in self.pair(held, later[key])]  # fmt: skip
+            pairs += [(spot, one, new) for key, held in before if key not in later
+                      for spot, one in enumerate(held)]  # fmt: skip
         for spot, one, two in pairs:
-            self.visit(one, two, f"{at}/{before[0]}/{spot}", kin)
-        for key in after if not before else ():
-            for _, _, two in self.pair([old], new[key]):
-                self.visit(place, two, f"{at}/{key}/{new[key].index(two)}", kin)
+            self.visit(one, two, f"{at}/{before[0][0]}/{spot}", kin)
+        for key, held in after if not before else ():
+            for _, _, two in self.pair([old], held):
+                self.visit(place, two, f"{at}/{key}/{held.index(two)}", kin)
 
     def told(self, schemas: list[Any]) -> _Kin:
         """Give what schemas say that hold of the same value as another one."""
@@ -343,19 +323,9 @@ class _Walk:
         return 100 * same + 2 * len(shared) + bool(_types(old) & _types(new))
 
 
-def _rebuild(node: Any, free: dict[int, set[str]]) -> Any:
-    """Copy the old document with the added names ruled out."""
-    if isinstance(node, list):
-        return [_rebuild(item, free) for item in node]
-    if not isinstance(node, dict):
-        return node
-    copy = {key: _rebuild(item, free) for key, item in node.items()}
-    ruled = dict.fromkeys(sorted(free.get(id(node), ())), False)
-    if ruled and "$ref" in copy:
-        return {"allOf": [copy, {"properties": ruled}]}
-    if ruled:
-        copy["properties"] = {**copy.get("properties", {}), **ruled}
-    return copy
+def _unions(parts: Iterable[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """Give the alternatives that some schemas of one value hold, by their keyword."""
+    return [(key, part[key]) for part in parts for key in _UNIONS if key in part]
 
 
 def _breadth(schemas: Iterable[dict[str, Any]]) -> int:
