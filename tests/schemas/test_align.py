@@ -275,3 +275,28 @@ def test_alternatives_are_found_in_any_branch_of_all(old: Any, new: Any) -> None
 def test_a_name_that_a_condition_described_is_not_new_to_an_alternative() -> None:
     when = {"if": {"required": ["x"]}, "then": fields(z=TEXT)}
     assert compare({**PAIR, **when}, {**GROWN, **when}, "babelqueue").verdict == "breaking"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        {**BOTH, **IF_K, "then": fields(n=COUNT)},
+        {**BOTH, **IF_K, "else": fields(n=COUNT)},
+        {**BOTH, "allOf": [{**IF_K, "then": fields(n=COUNT)}]},
+        {**BOTH, "dependencies": {"a": fields(n=COUNT)}},
+        {**LATE, **BOTH, "dependentSchemas": {"a": fields(n=COUNT)}},
+        {**fields(a=TEXT, b=COUNT, n=COUNT), **IF_K, "then": fields(n=TEXT)},
+    ],
+    ids=str,
+)
+def test_a_field_may_come_under_a_condition(new: Any) -> None:
+    assert compare(BOTH, new, "babelqueue").verdict == "compatible"
+
+
+@pytest.mark.parametrize(
+    "then",
+    [fields(n=False), {**fields(n=COUNT), "required": ["n"]}, fields(a=COUNT)],
+    ids=str,
+)
+def test_what_a_new_condition_refuses_demands_or_retypes_breaks(then: Any) -> None:
+    assert compare(BOTH, {**BOTH, **IF_K, "then": then}, "babelqueue").verdict == "breaking"

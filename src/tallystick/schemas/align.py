@@ -37,12 +37,12 @@ from tallystick.schemas.witness import is_empty
 
 __all__ = ["Alignment", "align_fields"]
 
-_BELOW: Final = frozenset({
+_BELOW: Final = (
     "properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items",
     "prefixItems", "additionalItems", "unevaluatedItems", "contains",
-})  # fmt: skip
+)  # fmt: skip
 """Keywords that speak of a member or an item."""
-_CONDITIONS: Final = frozenset({"then", "else", "dependentSchemas", "dependencies"})
+_CONDITIONS: Final = ("then", "else", "dependentSchemas", "dependencies")
 """Keywords that speak of the same value under a condition."""
 _STEPS: Final = 10_000
 """What the question may cost whether new documents can have the new names, all together."""
@@ -53,7 +53,7 @@ _FEW: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
 _JOINED: Final = ("allOf", *_UNIONS)
 """Branches of these speak of the same object."""
-_BRANCHES: Final = (*_JOINED, "then", "else", "dependentSchemas", "dependencies")
+_BRANCHES: Final = (*_JOINED, *_CONDITIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _Walk:
         self.pointers: dict[str, tuple[int, str]] = {}
         self.seen: set[tuple[int, int, frozenset[int], frozenset[str]]] = set()
         self.left = _WORK
-        self.known: dict[tuple[int, frozenset[str]], dict[str, Any]] = {}
+        self.known: dict[tuple[int, tuple[str, ...]], dict[str, Any]] = {}
         self.space = make_space(_STEPS)
         self.source = make_source(new)
 
@@ -204,7 +204,7 @@ class _Walk:
         said = tuple(part for one in schemas for part in self.parts(0, one, _BRANCHES))
         return _Kin(said, frozenset(name for one in schemas for name in self.demanded(one)))
 
-    def held(self, schema: Any, keys: frozenset[str]) -> dict[str, Any]:
+    def held(self, schema: Any, keys: tuple[str, ...]) -> dict[str, Any]:
         """Give the subschemas of some keywords by their places; found once."""
         known = self.known.get((id(schema), keys))
         if known is None:
@@ -231,11 +231,6 @@ class _Walk:
                     held = part.get(key, [])
                     waiting += _schemas(key, held)
 
-    def names(self, side: int, schema: Any, keys: tuple[str, ...]) -> frozenset[str]:
-        """Give the properties that a schema of an object names, its branches too."""
-        found = (part.get("properties", {}) for part in self.parts(side, schema, keys))
-        return frozenset(name for held in found for name in held)
-
     def demanded(self, schema: Any) -> frozenset[str]:
         """Give the names that the old schema demands of the object, perhaps under a condition."""
         found: set[str] = set()
@@ -250,14 +245,16 @@ class _Walk:
         self, place: Any, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin
     ) -> None:
         self.around.setdefault(id(place), []).append(kin)
-        after = self.names(1, new, ("allOf",))
         said = (*kin.before, *self.parts(0, old, _BRANCHES))
         joined = list(self.parts(1, new, ("allOf",)))
-        self.spend(len(after) * _breadth((*said, *joined)))
+        wider = list(self.parts(1, new, ("allOf", *_CONDITIONS)))
+        always, names = _names(joined), _names(wider)
+        self.spend(len(names) * _breadth((*said, *wider)))
         fresh = {
             name
-            for name in sorted(after - kin.demanded)
-            if not any(_describes(part, name) for part in said) and self.may_have(joined, name)
+            for name in sorted(names - kin.demanded)
+            if not any(_describes(part, name) for part in said)
+            and self.may_have(joined if name in always else wider, name)
         }
         if fresh and old.get("additionalProperties", True) is not False:
             self.added.setdefault(id(place), set()).update(fresh)
@@ -310,8 +307,7 @@ class _Walk:
     def likeness(self, one: Any, two: Any) -> int:
         """Count what two branches share: a type, names, and above all their tags."""
         old, new = (list(self.parts(side, held, _JOINED)) for side, held in ((0, one), (1, two)))
-        before, after = ({name for part in parts for name in part.get("properties", {})}
-                         for parts in (old, new))  # fmt: skip
+        before, after = _names(old), _names(new)
         self.spend(len(before) + len(after))
         case, other = self.cases[0].of(one), self.cases[1].of(two)
         tags = dict(other.tags)
@@ -321,6 +317,11 @@ class _Walk:
             return same - 100
         shared = before & after
         return 100 * same + 2 * len(shared) + bool(_types(old) & _types(new))
+
+
+def _names(parts: Iterable[dict[str, Any]]) -> frozenset[str]:
+    """Give the properties that some schemas of an object name."""
+    return frozenset(name for part in parts for name in part.get("properties", {}))
 
 
 def _unions(parts: Iterable[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
