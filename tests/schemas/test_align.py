@@ -172,3 +172,131 @@ def test_a_witness_of_the_policy_was_valid_before() -> None:
     old = {"oneOf": [fields(k={"const": 1}), fields(k={"const": 2})]}
     new = {"oneOf": [fields(k={"const": 1}, z=COUNT), fields(k={"const": 2})]}
     assert compare(old, new, "babelqueue").verdict == "compatible"
+
+
+SHARED = {"$ref": "#/definitions/a"}
+SHORT = {"type": "string", "maxLength": 3}
+
+
+def shared(beside: Any, *, first: str = "s", **gained: Any) -> dict[str, Any]:
+    """Use a definition twice: alone as `s`, and as `b` with something beside it."""
+    held = {"s": dict(SHARED), "b": {"allOf": [dict(SHARED), beside]}}
+    order = sorted(held, key=lambda name: name != first)
+    whole = fields(**{name: held[name] for name in order})
+    return {**whole, "definitions": {"a": fields(x=TEXT, **gained)}}
+
+
+@pytest.mark.parametrize("first", ["s", "b"])
+@pytest.mark.parametrize(
+    ("beside", "gained"),
+    [
+        (fields(c=TEXT), SHORT),
+        ({"required": ["c"]}, TEXT),
+        ({**IF_K, "then": fields(c=TEXT)}, COUNT),
+        ({"anyOf": [fields(c=TEXT), NULL]}, COUNT),
+        ({"additionalProperties": TEXT}, COUNT),
+        ({"patternProperties": {"^c": TEXT}}, COUNT),
+    ],
+    ids=str,
+)
+def test_a_name_is_not_new_to_a_shared_definition_where_it_was_described(
+    beside: Any, gained: Any, first: str
+) -> None:
+    found = compare(shared(beside, first=first), shared(beside, c=gained), "babelqueue")
+    assert found.verdict == "breaking"
+
+
+@pytest.mark.parametrize("first", ["s", "b"])
+def test_a_field_may_move_into_a_shared_definition(first: str) -> None:
+    beside = fields(c=TEXT)
+    old = shared(beside, first=first)
+    assert compare(old, shared(beside, c=TEXT), "babelqueue").verdict == "compatible"
+    assert compare(old, shared({}, c=TEXT), "babelqueue").verdict == "compatible"
+    assert compare(old, shared(beside, d=COUNT), "babelqueue").verdict == "compatible"
+
+
+def test_objects_that_python_shares_are_places_of_their_own() -> None:
+    old = shared(fields(c=TEXT))
+    old["properties"]["s"] = old["properties"]["b"]["allOf"][0]
+    new = fields(b=fields(x=TEXT, c=SHORT), s=fields(x=TEXT, c=TEXT))
+    assert compare(old, new, "babelqueue").verdict == "breaking"
+
+
+def test_fields_that_are_too_many_to_walk_are_not_judged() -> None:
+    names = {f"a{at}": TEXT for at in range(100)}
+    old = {"anyOf": [fields(**{name: TEXT}) for name in names]}
+    new = {**fields(**names, **{f"p{at}": TEXT for at in range(400)}),
+           "patternProperties": {f"^x{at}[a-z]+$": TEXT for at in range(50)}}  # fmt: skip
+    found = compare(old, new, "babelqueue")
+    assert (found.verdict, found.has_witness) == ("unknown", False)
+    assert compare(old, {}, "babelqueue").verdict == "breaking"
+
+
+def told(tag: Any, **more: Any) -> dict[str, Any]:
+    return {**fields(t=tag, x=TEXT, **more), "required": ["t"]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (lambda tag: {"const": tag}, lambda tag: {"const": tag, "description": "which"}),
+        (lambda tag: {"const": tag}, lambda tag: {"const": tag, **TEXT}),
+        (lambda tag: {"enum": [tag]}, lambda tag: {"enum": [tag]}),
+        (lambda tag: {"enum": [tag]}, lambda tag: {"const": tag}),
+        (lambda tag: {"const": tag}, lambda tag: {"enum": [tag, f"{tag}{tag}"]}),
+        (lambda tag: told({"const": tag}), lambda tag: told({"enum": [tag]})),
+    ],
+)
+def test_an_alternative_is_known_by_its_tag_however_that_is_written(old: Any, new: Any) -> None:
+    before = {"oneOf": [told(old("a")), told(old("b"))]}
+    after = {"oneOf": [told(new("b"), n=COUNT), told(new("a"), m=COUNT)]}
+    assert compare(before, after, "babelqueue").verdict == "compatible"
+
+
+PAIR = {"oneOf": [ONE, TWO]}
+GROWN = {"oneOf": [TWO, {**ONE, "properties": {**ONE["properties"], "z": COUNT}}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (PAIR, {"allOf": [GROWN], "description": "both"}),
+        ({"allOf": [PAIR]}, GROWN),
+        ({"allOf": [PAIR, {"required": ["k"]}]}, {"allOf": [{"required": ["k"]}, GROWN]}),
+        (PAIR, {"allOf": [SHARED], "definitions": {"a": GROWN}}),
+        ({"items": PAIR}, {"items": {"allOf": [SHARED]}, "definitions": {"a": GROWN}}),
+    ],
+    ids=str,
+)
+def test_alternatives_are_found_in_any_branch_of_all(old: Any, new: Any) -> None:
+    assert compare(old, new, "babelqueue").verdict == "compatible"
+
+
+def test_a_name_that_a_condition_described_is_not_new_to_an_alternative() -> None:
+    when = {"if": {"required": ["x"]}, "then": fields(z=TEXT)}
+    assert compare({**PAIR, **when}, {**GROWN, **when}, "babelqueue").verdict == "breaking"
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        {**BOTH, **IF_K, "then": fields(n=COUNT)},
+        {**BOTH, **IF_K, "else": fields(n=COUNT)},
+        {**BOTH, "allOf": [{**IF_K, "then": fields(n=COUNT)}]},
+        {**BOTH, "dependencies": {"a": fields(n=COUNT)}},
+        {**LATE, **BOTH, "dependentSchemas": {"a": fields(n=COUNT)}},
+        {**fields(a=TEXT, b=COUNT, n=COUNT), **IF_K, "then": fields(n=TEXT)},
+    ],
+    ids=str,
+)
+def test_a_field_may_come_under_a_condition(new: Any) -> None:
+    assert compare(BOTH, new, "babelqueue").verdict == "compatible"
+
+
+@pytest.mark.parametrize(
+    "then",
+    [fields(n=False), {**fields(n=COUNT), "required": ["n"]}, fields(a=COUNT)],
+    ids=str,
+)
+def test_what_a_new_condition_refuses_demands_or_retypes_breaks(then: Any) -> None:
+    assert compare(BOTH, {**BOTH, **IF_K, "then": then}, "babelqueue").verdict == "breaking"

@@ -30,6 +30,18 @@ def dynamic(schema: Any) -> dict[str, Any]:
     return {**NEW, "$dynamicRef": "#n", "$defs": {"n": {"$dynamicAnchor": "n", **schema}}}
 
 
+def kind(tag: Any, **more: Any) -> dict[str, Any]:
+    """One alternative of several, told by its tag."""
+    told = tag if isinstance(tag, dict) else {"const": tag}
+    return {"type": "object", "properties": {"kind": told, **more}, "required": ["kind"]}
+
+
+def when(tag: str, then: Any) -> dict[str, Any]:
+    return {"if": {"properties": {"kind": {"const": tag}}}, "then": then}
+
+
+NEVER = kind({"enum": ["a"], "allOf": [{"const": "b"}]}, y=TEXT)
+NEST = {"allOf": [X]}
 GONE: list[tuple[Any, Any, str]] = [
     ({"allOf": [X, Y]}, {"allOf": [X]}, "/allOf/1/properties/y"),
     ({**Y, "allOf": [{"$ref": "#/definitions/b"}], "definitions": {"b": X}}, Y,
@@ -64,6 +76,38 @@ GONE: list[tuple[Any, Any, str]] = [
      "/items/properties/x"),
     (base(**Y), base(), "/properties/y"),
     (base(**Y), {**NEW, **Y}, "/properties/x"),
+    ({"oneOf": [kind("a", n=TEXT), kind("b", n=TEXT)]}, {"oneOf": [kind("b", n=TEXT), kind("a")]},
+     "/oneOf/0/properties/n"),
+    ({"anyOf": [kind("a", d=XY), kind("b", d=XY)]}, {"anyOf": [kind("a", d=X), kind("b", d=XY)]},
+     "/anyOf/0/properties/d/properties/y"),
+    ({"oneOf": [kind("a", n=TEXT), kind("b", m=TEXT)]},
+     {"oneOf": [kind("a", m=TEXT), kind("b", m=TEXT, n=TEXT)]}, "/oneOf/0/properties/n"),
+    ({"oneOf": [kind({"enum": ["a"]}, n=TEXT), kind("b", n=TEXT)]},
+     {"oneOf": [{"allOf": [{"$ref": "#/definitions/a"}]}, kind("b", n=TEXT)],
+      "definitions": {"a": kind("a")}}, "/oneOf/0/properties/n"),
+    ({"anyOf": [kind({"enum": ["a", "b"], "allOf": [{"const": "b"}]}, n=TEXT), kind("a", n=TEXT)]},
+     {"anyOf": [kind("b"), kind("a", n=TEXT)]}, "/anyOf/0/properties/n"),
+    ({"oneOf": [{"properties": {"h": kind("a")}, "required": ["h"], **NEST},
+                {"properties": {"h": kind("b")}, "required": ["h"], **NEST}]},
+     {"oneOf": [{"properties": {"h": kind("a")}, "required": ["h"]},
+                {"properties": {"h": kind("b")}, "required": ["h"], **NEST}]},
+     "/oneOf/0/allOf/0/properties/x"),
+    ({"oneOf": [{"type": "object", "items": X}, {"type": "array", "items": X}]},
+     {"oneOf": [{"type": "object", "items": X}, {"type": "array"}]}, "/oneOf/1/items/properties/x"),
+    ({"allOf": [when("a", XY), when("b", X)]}, {"allOf": [when("a", Y), when("b", X)]},
+     "/allOf/0/then/properties/x"),
+    ({"allOf": [when("a", X), when("b", XY)]}, {"allOf": [when("b", XY)]},
+     "/allOf/0/then/properties/x"),
+    ({**IF_K, "then": XY, "else": X}, {**IF_K, "then": Y, "else": X}, "/then/properties/x"),
+    ({**IF_K, "then": X, "else": XY}, {**IF_K, "then": X, "else": Y}, "/else/properties/x"),
+    ({"patternProperties": {"^b": X}, "additionalProperties": X}, {"patternProperties": {"^b": X}},
+     "/additionalProperties/properties/x"),
+    (XY, {**X, "then": Y}, "/properties/y"),
+    (XY, {**X, "dependentSchemas": {"x": Y}}, "/properties/y"),
+    ({"items": XY}, {"items": X, "additionalItems": Y}, "/items/properties/y"),
+    ({"items": XY}, {"items": X, "unevaluatedItems": Y}, "/items/properties/y"),
+    ({"additionalProperties": X}, {"unevaluatedProperties": X},
+     "/additionalProperties/properties/x"),
 ]  # fmt: skip
 
 
@@ -98,6 +142,26 @@ MOVED: list[tuple[Any, Any]] = [
     (base(**Y), {**NEW, **XY}),
     (base(**Y), base(properties={"y": TEXT, "z": TEXT})),
     ({"$ref": "#/definitions/a", **Y, "definitions": {"a": X}}, X),
+    ({"oneOf": [kind("a", n=TEXT), kind("b", m=TEXT)]},
+     {"oneOf": [kind("b", m=TEXT), kind("a", n=TEXT)]}),
+    ({"anyOf": [kind("a", n=TEXT), kind("b", m=TEXT)]},
+     {"properties": {"kind": {"enum": ["a", "b"]}, "n": TEXT, "m": TEXT}, "required": ["kind"]}),
+    ({"anyOf": [kind("a", n=TEXT), {"anyOf": [kind("b", m=TEXT), kind("c", m=TEXT)]}]},
+     {"anyOf": [kind("c", m=TEXT), kind("b", m=TEXT), kind("a", n=TEXT)]}),
+    ({"oneOf": [kind({"enum": ["a", "b"]}, n=TEXT), kind("c")]},
+     {"oneOf": [kind("a", n=TEXT), kind("b", n=TEXT), kind("c")]}),
+    ({"oneOf": [kind("a", n=TEXT), kind("b", n=TEXT)]},
+     {"properties": {"n": TEXT}, "oneOf": [kind("a"), kind("b")]}),
+    ({"anyOf": [X, Y]}, {"anyOf": [Y, X]}),
+    ({"anyOf": [{"type": "null"}, {**kind("a"), "minProperties": 2, **SHUT}]},
+     {"anyOf": [{"type": "null"}, kind("b")]}),
+    ({"anyOf": [{"type": "object", **X}, NEVER]}, {"anyOf": [NEVER, {"type": "object", **X}]}),
+    ({"allOf": [when("a", X), when("b", Y)]}, {"allOf": [when("b", Y), when("a", X)]}),
+    ({**IF_K, "then": X, "else": Y}, {"if": {"not": IF_K["if"]}, "then": Y, "else": X}),
+    ({**X, "then": Y}, X),
+    ({**X, "dependentSchemas": {"x": Y}}, X),
+    ({"items": X, "additionalItems": Y}, {"items": X}),
+    ({**X, "unevaluatedProperties": Y}, X),
 ]  # fmt: skip
 
 
@@ -131,6 +195,14 @@ def test_the_places_of_a_recursive_schema_come_to_an_end() -> None:
     old = {"$ref": "#/definitions/n0", "definitions": spell}
     assert not find_removals(old, old).complete
     assert find_removals(old, {}).pointers == ("/properties/s", "/properties/t")
+
+
+def test_an_alternative_is_looked_for_among_very_many() -> None:
+    many = {"oneOf": [kind(f"k{at}", n=TEXT) for at in range(300)]}
+    fewer = {"oneOf": [kind(f"k{at}", **({} if at == 7 else {"n": TEXT})) for at in range(300)]}
+    assert find_removals(many, many) == find_removals(fewer, many)
+    assert find_removals(many, fewer).pointers == ("/oneOf/7/properties/n",)
+    assert find_removals(many, fewer).complete
 
 
 Tree = dict[str, Any]

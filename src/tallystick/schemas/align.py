@@ -11,41 +11,49 @@ Branches are paired with what they are most like, wherever they stand; an object
 several (`anyOf: [..., {"type": "null"}]`) with the one that is most like it. What stands beside a
 `$ref` counts where the dialect lets it: the reference is then one more branch of `allOf`.
 
+A definition may be used at several places, and what is new at one may have been described at
+another by what stands around it. A name is ruled out where a reference stands, and only if it is
+new for all who come by there.
+
 What is removed is another question (`tallystick.schemas.removals`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tallystick.schemas.containment.nodes import make_source
+from tallystick.schemas.align_copies import join_references, rule_out
+from tallystick.schemas.cases import Cases, are_apart
+from tallystick.schemas.containment.nodes import Exhausted, make_source
 from tallystick.schemas.containment.search import make_space
-from tallystick.schemas.refs import SUBSCHEMAS, children, dialect_of, find_pointer, is_alias
+from tallystick.schemas.refs import children, find_pointer
 from tallystick.schemas.removals import find_removals, is_patterned, patterned
 from tallystick.schemas.values import escape
 from tallystick.schemas.witness import is_empty
 
 __all__ = ["Alignment", "align_fields"]
 
-_BELOW: Final = frozenset({
+_BELOW: Final = (
     "properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items",
     "prefixItems", "additionalItems", "unevaluatedItems", "contains",
-})  # fmt: skip
+)  # fmt: skip
 """Keywords that speak of a member or an item."""
-_CONDITIONS: Final = frozenset({"then", "else", "dependentSchemas", "dependencies"})
+_CONDITIONS: Final = ("then", "else", "dependentSchemas", "dependencies")
 """Keywords that speak of the same value under a condition."""
 _STEPS: Final = 10_000
 """What the question may cost whether new documents can have the new names, all together."""
+_WORK: Final = 400_000
+"""What the walk may cost; beyond it nothing is said of the fields."""
 _MANY: Final = 10_000
 _FEW: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
 _JOINED: Final = ("allOf", *_UNIONS)
 """Branches of these speak of the same object."""
-_BRANCHES: Final = (*_JOINED, "then", "else", "dependentSchemas", "dependencies")
+_BRANCHES: Final = (*_JOINED, *_CONDITIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,10 @@ class _Kin:
 
     before: tuple[dict[str, Any], ...] = ()
     demanded: frozenset[str] = frozenset()
+
+    def joined(self, other: _Kin) -> _Kin:
+        said = {id(one): one for one in (*self.before, *other.before)}
+        return _Kin(tuple(said.values()), self.demanded | other.demanded)
 
 
 _ALONE: Final = _Kin()
@@ -64,7 +76,7 @@ class Alignment:
     """A copy of the old schema with added names ruled out; pointers of what was added and removed.
 
     Under `oneOf` or `not` the copy may accept more than the old schema: both must hold. `complete`
-    says that nothing else was removed.
+    says that nothing else was added or removed; if the walk was too long, no document is of `base`.
     """
 
     base: Any = True
@@ -76,54 +88,37 @@ class Alignment:
 def align_fields(old: Any, new: Any) -> Alignment:
     """Set two self-contained schemas side by side."""
     gone = find_removals(old, new)
-    work = _Walk(_join_references(old), _join_references(new))
-    work.visit(*work.roots, "")
-    base = work.rebuild(work.roots[0]) if work.added else True
-    return Alignment(base, frozenset(work.places), gone.pointers, gone.complete)
-
-
-def _join_references(root: Any) -> Any:
-    """Make each reference with something beside it a branch of `allOf`, unless it hides the rest.
-
-    Every other place keeps its pointer.
-    """
-    dialect = dialect_of(root)
-    if dialect == "draft-07":
-        return root
-
-    def copy(node: Any) -> Any:
-        if not isinstance(node, dict):
-            return node
-        held = {key: _copied(SUBSCHEMAS.get(key), one, copy) for key, one in node.items()}
-        if "$ref" in node and not is_alias(node, dialect):
-            held["allOf"] = [*held.get("allOf", []), {"$ref": held.pop("$ref")}]
-        return held
-
-    return copy(root)
-
-
-def _copied(shape: str | None, held: Any, copy: Callable[[Any], Any]) -> Any:
-    """Copy what a keyword holds, its subschemas by a function."""
-    if shape is None:
-        return held
-    if isinstance(held, list):
-        return [copy(one) for one in held]
-    if isinstance(held, dict) and shape in ("map", "map-or-names"):
-        return {name: copy(one) for name, one in held.items()}
-    return copy(held)
+    work = _Walk(join_references(old), join_references(new))
+    try:
+        work.visit(*work.roots, "")
+        free = work.settle()
+    except Exhausted:
+        return Alignment(False, frozenset(), gone.pointers, complete=False)
+    base = rule_out(work.roots[0], free) if free else True
+    added = frozenset(at for at, (place, name) in work.pointers.items()
+                      if name in free.get(place, ()))  # fmt: skip
+    return Alignment(base, added, gone.pointers, gone.complete)
 
 
 class _Walk:
-    """One walk over both documents; `added` maps the identity of an old object to new names."""
+    """One walk over both documents; `added` maps the identity of an old place to new names."""
 
     def __init__(self, old: Any, new: Any) -> None:
         self.roots = (old, new)
+        self.cases = (Cases(old), Cases(new))
         self.added: dict[int, set[str]] = {}
-        self.places: set[str] = set()
-        self.seen: set[tuple[int, int]] = set()
-        self.known: dict[tuple[int, frozenset[str]], dict[str, Any]] = {}
+        self.around: dict[int, list[_Kin]] = {}
+        self.pointers: dict[str, tuple[int, str]] = {}
+        self.seen: set[tuple[int, int, frozenset[int], frozenset[str]]] = set()
+        self.left = _WORK
+        self.known: dict[tuple[int, tuple[str, ...]], dict[str, Any]] = {}
         self.space = make_space(_STEPS)
         self.source = make_source(new)
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise Exhausted("the walk over the fields is too long")
 
     def follow(self, side: int, schema: Any) -> Any:
         for _ in range(50):
@@ -135,19 +130,23 @@ class _Walk:
                 break
         return schema
 
-    def visit(self, old: Any, new: Any, at: str, kin: _Kin = _ALONE) -> None:
-        old, new = self.follow(0, old), self.follow(1, new)
+    def visit(self, place: Any, new: Any, at: str, kin: _Kin = _ALONE) -> None:
+        old, new = self.follow(0, place), self.follow(1, new)
         if not isinstance(old, dict) or not isinstance(new, dict):
             return
-        if (id(old), id(new)) in self.seen:
+        place = place if place.keys() == {"$ref"} else old
+        visit = (id(place), id(new), frozenset(map(id, kin.before)), kin.demanded)
+        if visit in self.seen:
             return
-        self.seen.add((id(old), id(new)))
+        self.seen.add(visit)
         kin = self.join(old, kin)
-        self.fields(old, new, at, kin)
+        self.fields(place, old, new, at, kin)
         if isinstance(old.get("allOf"), list) and isinstance(new.get("allOf"), list):
+            told = [one for key in _BRANCHES for one in _schemas(key, old.get(key, []))]
             for spot, one, two in self.pair(old["allOf"], new["allOf"]):
-                self.visit(one, two, f"{at}/allOf/{spot}", kin)
-        self.unions(old, new, at, kin)
+                beside = self.told([other for other in told if other is not one])
+                self.visit(one, two, f"{at}/allOf/{spot}", kin.joined(beside))
+        self.unions(place, old, new, at, kin)
         before, after = self.held(old, _CONDITIONS), self.held(new, _CONDITIONS)
         for place in [one for one in before if one in after]:
             self.visit(before[place], after[place], f"{at}{place}", kin)
@@ -159,7 +158,9 @@ class _Walk:
                          for side, one in ((0, old), (1, new)))  # fmt: skip
         said = [*kin.before, *self.parts(0, old, _BRANCHES)]
         later = {place for part in after for place in self.held(part, _BELOW)}
-        for place in dict.fromkeys(one for part in before for one in self.held(part, _BELOW)):
+        places = dict.fromkeys(one for part in before for one in self.held(part, _BELOW))
+        self.spend(len(places) * (len(before) + len(after) + len(said)))
+        for place in places:
             if place not in later:
                 continue
             olds, news, known = ([held[place] for part in parts
@@ -170,43 +171,52 @@ class _Walk:
                     others = self.told([held for held in known if held is not one])
                     self.visit(one, two, f"{at}{place}", others)
 
-    def unions(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
-        """Pair alternatives with alternatives, under either keyword, or with what had none."""
-        before, after = ([key for key in _UNIONS if isinstance(one.get(key), list)]
-                         for one in (old, new))  # fmt: skip
+    def unions(
+        self, place: Any, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin
+    ) -> None:
+        """Pair alternatives with alternatives, under either keyword, or with what had none.
+
+        Where each side has one union, it may stand in any branch of `allOf`.
+        """
+        joined = list(self.parts(0, old, ("allOf",)))
+        kin = kin.joined(self.told([one for part in joined for key in _CONDITIONS
+                                    for one in _schemas(key, part.get(key, []))]))  # fmt: skip
+        before, after = _unions(joined), _unions(self.parts(1, new, ("allOf",)))
+        if len(before) != 1 or len(after) != 1:
+            before, after = _unions([old]), _unions([new])
         if len(before) == len(after) == 1:
-            pairs = list(self.pair(old[before[0]], new[after[0]]))
+            ((_, one),), ((_, two),) = before, after
+            pairs = list(self.pair(one, two))
         else:
-            pairs = [pair for key in before if key in after
-                     for pair in self.pair(old[key], new[key])]  # fmt: skip
-            alone = [key for key in before if key not in after]
-            pairs += [(spot, one, new) for key in alone for spot, one in enumerate(old[key])]
+            later = dict(after)
+            pairs = [pair for key, held in before if key in later
+                     for pair in self.pair(held, later[key])]  # fmt: skip
+            pairs += [(spot, one, new) for key, held in before if key not in later
+                      for spot, one in enumerate(held)]  # fmt: skip
         for spot, one, two in pairs:
-            self.visit(one, two, f"{at}/{before[0]}/{spot}", kin)
-        for key in after if not before else ():
-            for _, _, two in self.pair([old], new[key]):
-                self.visit(old, two, f"{at}/{key}/{new[key].index(two)}", kin)
+            self.visit(one, two, f"{at}/{before[0][0]}/{spot}", kin)
+        for key, held in after if not before else ():
+            for _, _, two in self.pair([old], held):
+                self.visit(place, two, f"{at}/{key}/{held.index(two)}", kin)
 
     def told(self, schemas: list[Any]) -> _Kin:
         """Give what schemas say that hold of the same value as another one."""
         said = tuple(part for one in schemas for part in self.parts(0, one, _BRANCHES))
         return _Kin(said, frozenset(name for one in schemas for name in self.demanded(one)))
 
-    def held(self, schema: Any, keys: frozenset[str]) -> dict[str, Any]:
+    def held(self, schema: Any, keys: tuple[str, ...]) -> dict[str, Any]:
         """Give the subschemas of some keywords by their places; found once."""
         known = self.known.get((id(schema), keys))
         if known is None:
             known = self.known[id(schema), keys] = {
                 place: one for place, one in children(schema) if place.split("/", 2)[1] in keys
             }
+            self.spend(len(known))
         return known
 
     def join(self, old: dict[str, Any], kin: _Kin) -> _Kin:
         """Give what is said of one object by this schema and by those around it."""
-        return _Kin(
-            (*kin.before, *self.parts(0, old, ("allOf",))),
-            kin.demanded | self.demanded(old),
-        )
+        return kin.joined(_Kin(tuple(self.parts(0, old, ("allOf",))), self.demanded(old)))
 
     def parts(self, side: int, schema: Any, keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         """Give a schema of an object and its branches under these keywords, each once."""
@@ -215,15 +225,11 @@ class _Walk:
             part = self.follow(side, waiting.pop())
             if isinstance(part, dict) and id(part) not in seen:
                 seen.add(id(part))
+                self.spend(1)
                 yield part
                 for key in keys:
                     held = part.get(key, [])
                     waiting += _schemas(key, held)
-
-    def names(self, side: int, schema: Any, keys: tuple[str, ...]) -> frozenset[str]:
-        """Give the properties that a schema of an object names, its branches too."""
-        found = (part.get("properties", {}) for part in self.parts(side, schema, keys))
-        return frozenset(name for held in found for name in held)
 
     def demanded(self, schema: Any) -> frozenset[str]:
         """Give the names that the old schema demands of the object, perhaps under a condition."""
@@ -235,18 +241,37 @@ class _Walk:
                     found.update(demand if isinstance(demand, list) else ())
         return frozenset(found)
 
-    def fields(self, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin) -> None:
-        after = self.names(1, new, ("allOf",))
+    def fields(
+        self, place: Any, old: dict[str, Any], new: dict[str, Any], at: str, kin: _Kin
+    ) -> None:
+        self.around.setdefault(id(place), []).append(kin)
         said = (*kin.before, *self.parts(0, old, _BRANCHES))
         joined = list(self.parts(1, new, ("allOf",)))
+        wider = list(self.parts(1, new, ("allOf", *_CONDITIONS)))
+        always, names = _names(joined), _names(wider)
+        self.spend(len(names) * _breadth((*said, *wider)))
         fresh = {
             name
-            for name in sorted(after - kin.demanded)
-            if not any(_describes(part, name) for part in said) and self.may_have(joined, name)
+            for name in sorted(names - kin.demanded)
+            if not any(_describes(part, name) for part in said)
+            and self.may_have(joined if name in always else wider, name)
         }
         if fresh and old.get("additionalProperties", True) is not False:
-            self.added.setdefault(id(old), set()).update(fresh)
-            self.places.update(f"{at}/properties/{escape(name)}" for name in fresh)
+            self.added.setdefault(id(place), set()).update(fresh)
+            pointers = {f"{at}/properties/{escape(name)}": (id(place), name) for name in fresh}
+            self.pointers.update(pointers)
+
+    def settle(self) -> dict[int, set[str]]:
+        """Give by place the names that are new there, whatever stands around it."""
+        free = {}
+        for place, names in self.added.items():
+            kins = self.around[place]
+            said = {id(one): one for kin in kins for one in kin.before}.values()
+            self.spend(len(names) * _breadth(said))
+            names.difference_update(*(kin.demanded for kin in kins))
+            free[place] = {name for name in names
+                           if not any(_describes(part, name) for part in said)}  # fmt: skip
+        return {place: names for place, names in free.items() if names}
 
     def may_have(self, parts: list[dict[str, Any]], name: str) -> bool:
         """Tell whether a new object may have a member of this name; only a proof says no."""
@@ -262,6 +287,7 @@ class _Walk:
 
         Where there are very many, what is left is paired in order.
         """
+        self.spend(len(before) + len(after))
         left = list(after)
         rest = []
         for spot, one in enumerate(before):
@@ -279,31 +305,33 @@ class _Walk:
                 yield spot, one, best
 
     def likeness(self, one: Any, two: Any) -> int:
-        """Count what two branches share: a type, names, and above all the same constants."""
+        """Count what two branches share: a type, names, and above all their tags."""
         old, new = (list(self.parts(side, held, _JOINED)) for side, held in ((0, one), (1, two)))
-        before, after = (
-            {name: held for part in parts for name, held in part.get("properties", {}).items()}
-            for parts in (old, new)
-        )
-        shared = before.keys() & after.keys()
-        tags = [
-            name for name in shared if isinstance(before[name], dict) and "const" in before[name]
-        ]
-        same = len([name for name in tags if before[name] == after[name]])
+        before, after = _names(old), _names(new)
+        self.spend(len(before) + len(after))
+        case, other = self.cases[0].of(one), self.cases[1].of(two)
+        tags = dict(other.tags)
+        same = len([name for name, tag in case.tags
+                    if name in tags and not are_apart(tag, tags[name])])  # fmt: skip
+        if are_apart(case, other):
+            return same - 100
+        shared = before & after
         return 100 * same + 2 * len(shared) + bool(_types(old) & _types(new))
 
-    def rebuild(self, node: Any) -> Any:
-        """Copy the old document with the added names ruled out."""
-        if isinstance(node, list):
-            return [self.rebuild(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        copy = {key: self.rebuild(item) for key, item in node.items()}
-        names = self.added.get(id(node))
-        if names:
-            ruled = dict.fromkeys(sorted(names), False)
-            copy["properties"] = {**copy.get("properties", {}), **ruled}
-        return copy
+
+def _names(parts: Iterable[dict[str, Any]]) -> frozenset[str]:
+    """Give the properties that some schemas of an object name."""
+    return frozenset(name for part in parts for name in part.get("properties", {}))
+
+
+def _unions(parts: Iterable[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """Give the alternatives that some schemas of one value hold, by their keyword."""
+    return [(key, part[key]) for part in parts for key in _UNIONS if key in part]
+
+
+def _breadth(schemas: Iterable[dict[str, Any]]) -> int:
+    """Say about how often something is looked at to ask some schemas for one name."""
+    return sum(1 + 4 * len(one.get("patternProperties", ())) for one in schemas)
 
 
 def _describes(schema: dict[str, Any], name: str) -> bool:

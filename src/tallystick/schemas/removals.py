@@ -5,39 +5,44 @@ that may speak of it are taken together, on both sides: through references, `all
 `oneOf`, `then`, `else` and dependencies. So a field may move from a branch to another, or behind a
 reference; but whoever drops the branch, the reference or the items that named it, has removed it.
 
+An alternative or a condition speaks of some documents only (`tallystick.schemas.cases`). What the
+old schema says of a case is asked of those new subschemas that may speak of the same documents: a
+field of the paid ones is not kept by an alternative for the sent ones.
+
 Places below are reached by name, by pattern, as any other member, by position and as `contains`. A
-pattern of the new schema names what it matches. What only tests (`if`, `not`, `propertyNames`)
-names nothing. A place that the new schema refuses (`false`) has lost nothing by itself: whether it
-was used before is for the proof to say.
+pattern of the new schema names what it matches. What only tests (`if`, `not`, `propertyNames`) or
+means nothing in its dialect or without its neighbour (`then` without `if`) names nothing. A place
+that the new schema refuses (`false`) has lost nothing by itself: whether it was used before is for
+the proof to say.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import unquote
 
+from tallystick.schemas.cases import ANY, Case, Cases, are_apart, meet
 from tallystick.schemas.containment.evaluate import in_class
 from tallystick.schemas.refs import children, dialect_of, find_pointer
 from tallystick.schemas.values import escape
 
 __all__ = ["Removals", "find_removals", "is_patterned", "patterned"]
 
-_IN_PLACE: Final = frozenset({
-    "allOf", "anyOf", "oneOf", "then", "else", "dependentSchemas", "dependencies",
-})  # fmt: skip
+_IN_PLACE: Final = frozenset({"allOf", "anyOf", "oneOf", "then", "else", "dependencies"})
 _REFERENCES: Final = {
     "draft-07": ("$ref",),
     "2019-09": ("$ref", "$recursiveRef"),
     "2020-12": ("$ref", "$dynamicRef"),
 }
-_REST: Final = ("additionalProperties", "unevaluatedProperties")
-_WIDE: Final = frozenset({"patternProperties", *_REST})
-_ITEMS: Final = ("items", "additionalItems", "unevaluatedItems")
 _STEPS: Final = 100_000
 """What the question may cost; sets of subschemas can be very many where all is recursive."""
+_AT_A_GLANCE: Final = 16
+"""How many cases are told apart for the price of a step."""
 
 Spot = tuple[str, Any]
 """A subschema and the pointer by which it was reached, references passed in silence."""
@@ -58,38 +63,72 @@ def find_removals(old: Any, new: Any) -> Removals:
     seen: set[tuple[frozenset[int], frozenset[int]]] = set()
     waiting: list[tuple[list[Spot], list[Spot]]] = [([("", old)], [("", new)])]
     left = _STEPS
-    while waiting:
+    while waiting and left >= 0:
         olds, news = waiting.pop()
-        is_refused = news and all(schema is False for _, schema in news)
-        was = [] if is_refused else before.speakers(olds)
-        now = after.speakers(news) if was else []
-        state = (frozenset(id(part) for _, part in was), frozenset(id(part) for _, part in now))
-        if not was or state in seen:
+        if news and all(schema is False for _, schema in news):
             continue
-        seen.add(state)
-        left -= _cost(was, now)
-        if left < 0:
-            return Removals(tuple(sorted(gone)), complete=False)
-        missing = _missing(was, now)
-        gone.update(pointer for spots in missing.values() for pointer, _ in spots)
-        waiting += _below((before, was), (after, now), missing)
-    return Removals(tuple(sorted(gone)), complete=True)
+        was = list(islice(before.speakers(olds), left + 1))
+        now = list(islice(after.speakers(news), left + 1)) if was else []
+        left -= len(was) + len(now)
+        for mine, theirs in _by_case(was, now):
+            state = (
+                frozenset(id(part) for _, part in mine),
+                frozenset(id(part) for _, part in theirs),
+            )
+            left -= len(now) // _AT_A_GLANCE
+            if state in seen:
+                continue
+            seen.add(state)
+            left -= _cost((before, mine), (after, theirs))
+            if left < 0:
+                break
+            missing = _missing(mine, theirs)
+            gone.update(pointer for spots in missing.values() for pointer, _ in spots)
+            waiting += _below((before, mine), (after, theirs), missing)
+    return Removals(tuple(sorted(gone)), complete=left >= 0)
 
 
-def _cost(was: list[Spot], now: list[Spot]) -> int:
+def _by_case(
+    was: list[tuple[Spot, Case]], now: list[tuple[Spot, Case]]
+) -> Iterator[tuple[list[Spot], list[Spot]]]:
+    """Give what the old schema says of each case, and what the new one may say of it.
+
+    An alternative that meets none of the new ones, or not even itself, is refused now or never was
+    used; the proof tells which, and its fields are asked of all.
+    """
+    old, new = _grouped(was), _grouped(now)
+    for case, mine in old.items():
+        met = [other for other in new if not are_apart(case, other)]
+        is_lost = not case.held | case.failed and all(other == ANY for other in met)
+        found = new if is_lost or are_apart(case, case) else met
+        theirs = {id(spot[1]): spot for other in found for spot in new[other]}
+        yield mine, list(theirs.values())
+
+
+def _grouped(found: list[tuple[Spot, Case]]) -> dict[Case, list[Spot]]:
+    groups: dict[Case, list[Spot]] = {}
+    for spot, case in found:
+        groups.setdefault(case, []).append(spot)
+    return groups
+
+
+def _cost(old: tuple[_Reading, list[Spot]], new: tuple[_Reading, list[Spot]]) -> int:
     """Say about how often something is looked at to compare two sets of subschemas."""
-    names, patterns, named = (
+    (before, was), (after, now) = old, new
+    names, patterns, named, matched = (
         sum(len(part.get(key, ())) for _, part in spots)
         for spots, key in (
             (was, "properties"),
             (was, "patternProperties"),
             (now, "properties"),
+            (now, "patternProperties"),
         )
     )
-    wide = len([part for _, part in now if _WIDE & part.keys()])
+    wide, apart = len(after.wide(now)), patterns + len(before.wide(was))
     tuples = (part.get(key) for _, part in (*was, *now) for key in ("items", "prefixItems"))
     longest = max((len(held) for held in tuples if isinstance(held, list)), default=0)
-    return (len(was) + len(now)) * (1 + longest) + names * (1 + wide) + named * (1 + patterns)
+    members = names * (1 + wide) + named * (1 + patterns) + matched * apart
+    return (len(was) + len(now)) * (1 + longest) + members
 
 
 class _Reading:
@@ -99,6 +138,11 @@ class _Reading:
         self.root = root
         self.dialect = dialect_of(root)
         self.tuple_key = "prefixItems" if self.dialect == "2020-12" else "items"
+        self.after_tuple = "items" if self.dialect == "2020-12" else "additionalItems"
+        is_first = self.dialect == "draft-07"
+        self.in_place = _IN_PLACE if is_first else _IN_PLACE | {"dependentSchemas"}
+        self.rest = ("additionalProperties", *(() if is_first else ("unevaluatedProperties",)))
+        self.cases = Cases(root)
         self.anchors: dict[str, list[Any]] = {}
         pending = [root]
         while pending:
@@ -118,26 +162,55 @@ class _Reading:
                     yield find_pointer(self.root, unquote(reference[1:]))
             yield from self.anchors.get(reference, ())
 
-    def speakers(self, starts: Iterable[Spot]) -> list[Spot]:
-        """Give all subschemas that may speak of the value that these speak of, each once."""
-        found: list[Spot] = []
-        seen: set[int] = set()
-        waiting = list(starts)[::-1]
+    def speakers(self, starts: Iterable[Spot]) -> Iterator[tuple[Spot, Case]]:
+        """Give all subschemas that may speak of the value that these speak of, once for a case."""
+        seen: set[tuple[int, Case]] = set()
+        waiting = [(pointer, part, ANY) for pointer, part in starts][::-1]
         while waiting:
-            pointer, part = waiting.pop()
-            if not isinstance(part, dict) or id(part) in seen:
+            pointer, part, case = waiting.pop()
+            if not isinstance(part, dict) or (id(part), case) in seen:
                 continue
-            seen.add(id(part))
-            waiting += [(pointer, target) for target in self.targets(part)]
+            seen.add((id(part), case))
+            waiting += [(pointer, target, case) for target in self.targets(part)]
             if self.dialect == "draft-07" and "$ref" in part:
                 continue
-            found.append((pointer, part))
+            yield (pointer, part), case
             waiting += [
-                (pointer + place, item)
-                for place, item in children(part)
-                if place.split("/", 2)[1] in _IN_PLACE
+                (pointer + place, item, meet(case, narrower))
+                for place, item, narrower in self.branches(part)
             ]
-        return found
+
+    def branches(self, part: dict[str, Any]) -> Iterator[tuple[str, Any, Case]]:
+        """Give the subschemas that speak of the same value, each with the case it speaks of."""
+        test = json.dumps(part["if"], sort_keys=True) if "if" in part else ""
+        for place, item in children(part):
+            keyword = place.split("/", 2)[1]
+            if keyword not in self.in_place:
+                continue
+            if keyword in ("anyOf", "oneOf"):
+                yield place, item, self.cases.of(item)
+            elif keyword not in ("then", "else"):
+                yield place, item, ANY
+            elif test:
+                yield place, item, (
+                    replace(self.cases.of(part["if"]), held=frozenset({test}))
+                    if keyword == "then"
+                    else Case(failed=frozenset({test}))
+                )  # fmt: skip
+
+    def wide(self, spots: list[Spot]) -> list[Spot]:
+        """Give the subschemas that speak of members without naming them."""
+        keys = {"patternProperties", *self.rest}
+        return [spot for spot in spots if keys & spot[1].keys()]
+
+    def others(self, spot: Spot) -> list[Spot]:
+        """Give what a subschema says of all items, or of those after the first ones."""
+        pointer, part = spot
+        keys = ["items" if isinstance(part.get("items"), dict | bool) else ""]
+        if self.first(part):
+            keys = [self.after_tuple]
+        return _held(pointer, part, keys if self.dialect == "draft-07"
+                     else [*keys, "unevaluatedItems"])  # fmt: skip
 
     def first(self, part: dict[str, Any]) -> list[Any]:
         """Give the subschemas of the first items, one by one."""
@@ -152,7 +225,7 @@ class _Reading:
             if at < len(first):
                 found.append((f"{pointer}/{self.tuple_key}/{at}", first[at]))
             else:
-                found += _held(pointer, part, _ITEMS)
+                found += self.others((pointer, part))
         return found
 
 
@@ -191,34 +264,37 @@ def _below(
     """
     (before, was), (after, now) = old, new
     patterns, named = _members(now, "patternProperties"), _members(now, "properties")
-    wide = [one for one in now if _WIDE & one[1].keys()]
+    wide = after.wide(now)
     for name, spots in _members(was, "properties").items():
         if name not in missing:
-            more = [spot for one in wide for spot in _unnamed(one, name)]
+            more = [spot for one in wide for spot in _unnamed(one, name, after.rest)]
             yield spots, named.get(name, []) + more
-    others = [spot for pointer, part in wide for spot in _held(pointer, part, _REST)]
-    others += [spot for spots in patterns.values() for spot in spots]
+    rest = [spot for pointer, part in wide for spot in _held(pointer, part, after.rest)]
+    matched = [spot for held in patterns.values() for spot in held]
     for pattern, spots in _members(was, "patternProperties").items():
         fitting = [spot for name, held in named.items()
                    if in_class(("pattern", pattern), name)
                    for spot in held]  # fmt: skip
-        yield spots, patterns.get(pattern) or others + fitting
-    yield [spot for pointer, part in was for spot in _held(pointer, part, _REST)], others
+        yield spots, patterns.get(pattern) or rest + matched + fitting
+    for pointer, part in before.wide(was):
+        own = part.get("patternProperties", {})  # of what these match, the rest says nothing
+        others = [spot for pattern, held in patterns.items() if pattern not in own for spot in held]
+        yield _held(pointer, part, before.rest), rest + others
     longest = max(len(side.first(part)) for side, spots in (old, new) for _, part in spots)
     for at in range(longest + 1):
         yield before.item(was, at), after.item(now, at)
     some = [spot for pointer, part in was for spot in _held(pointer, part, ("contains",))]
     if some:
-        keys = ("contains", *_ITEMS)
-        yield some, [spot for pointer, part in now for spot in _held(pointer, part, keys)]
+        found = [spot for pointer, part in now for spot in _held(pointer, part, ("contains",))]
+        yield some, found + [spot for one in now for spot in after.others(one)]
 
 
-def _unnamed(spot: Spot, name: str) -> list[Spot]:
+def _unnamed(spot: Spot, name: str, rest: Iterable[str]) -> list[Spot]:
     """Give what one subschema of an object says of a member without naming it."""
     pointer, part = spot
     found = [("", held) for held in patterned(part, name)]
     is_named = found or name in part.get("properties", {})
-    return found if is_named else _held(pointer, part, _REST)
+    return found if is_named else _held(pointer, part, rest)
 
 
 def patterned(schema: dict[str, Any], name: str) -> Iterator[Any]:
