@@ -238,18 +238,16 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
 
 def read_count(value: Any) -> int | None:
     """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
-    kind = type(value)
-    if kind is int:
-        return value if 0 <= value <= MAX_COUNT else None
-    if (kind is str or kind is bytes) and value in _FEW:
-        return _FEW[value]
-    if isinstance(value, bytes):
-        value = value.decode("latin-1")
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
-        significant = value.lstrip("0") or "0"
-        value = int(significant) if len(significant) <= len(str(MAX_COUNT)) else None
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
+    if type(value) is not int:
+        if (type(value) is str or type(value) is bytes) and value in _FEW:
+            return _FEW[value]
+        if isinstance(value, bytes):
+            value = value.decode("latin-1")
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
+            significant = value.lstrip("0") or "0"
+            value = int(significant) if len(significant) <= len(str(MAX_COUNT)) else None
+        if isinstance(value, bool) or not isinstance(value, int):
+            return None
     return value if 0 <= value <= MAX_COUNT else None
 
 
