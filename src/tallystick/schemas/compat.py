@@ -141,7 +141,7 @@ def _conclude(
         return Comparison("breaking", _name(_weigh(changes, fields, proven=True), fields.removed))
     doubts = [proof.reason for _, proof in proofs if proof.outcome == "unknown"]
     if not fields.complete:
-        doubts.append("the fields are too many to tell whether one was removed")
+        doubts.append("the fields are too many to compare one by one")
     if doubts:
         rows = _weigh(changes, fields, proven=False)
         return Comparison("unknown", rows, reason=doubts[0])
