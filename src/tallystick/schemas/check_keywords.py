@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.schemas.pii_walk import MARK
-from tallystick.schemas.refs import SUBSCHEMAS, children
+from tallystick.schemas.refs import CONSTRAINING, SUBSCHEMAS, walk
 from tallystick.schemas.values import escape
 
 if TYPE_CHECKING:
@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["find_idle"]
 
-_KEYWORDS: Final = frozenset(SUBSCHEMAS) | {
-    "$anchor", "$comment", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor",
-    "$recursiveRef", "$ref", "$schema", "$vocabulary", "const", "contentEncoding",
-    "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum",
-    "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems",
-    "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength",
-    "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required", "title", "type",
-    "uniqueItems", "writeOnly",
+_KEYWORDS: Final = CONSTRAINING | SUBSCHEMAS.keys() | {
+    "$anchor", "$comment", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary",
+    "contentEncoding", "contentMediaType", "default", "deprecated", "description", "examples",
+    "readOnly", "title", "writeOnly",
 }  # fmt: skip
-_FOREIGN: Final = frozenset({"example", "discriminator", "nullable", "externalDocs", "xml"})
-"""What OpenAPI and AsyncAPI write into schemas: known there, and no slip."""
+_NO_SLIPS: Final = _KEYWORDS | {"example", "discriminator", "nullable", "externalDocs", "xml"}
+"""With what OpenAPI and AsyncAPI write into schemas, and know there."""
 _UNKNOWN: Final[dict[str, frozenset[str]]] = {
     "draft-07": frozenset({
         "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef",
@@ -45,16 +41,11 @@ _UNKNOWN: Final[dict[str, frozenset[str]]] = {
 
 def find_idle(schema: Any, dialect: str) -> Iterator[tuple[str, str, str]]:
     """Give pointer, rule and message of each thing that means nothing, in the order written."""
-    pending = [("", schema)]
-    while pending:
-        pointer, node = pending.pop()
-        if not isinstance(node, dict):
-            continue
+    for pointer, node in walk(schema):
         for name, value in node.items():
             found = _judge(node, name, value, dialect)
             if found is not None:
                 yield f"{pointer}/{escape(name)}", *found
-        pending.extend(reversed([(pointer + place, item) for place, item in children(node)]))
 
 
 def _judge(node: dict[str, Any], name: str, value: Any, dialect: str) -> tuple[str, str] | None:
@@ -66,7 +57,7 @@ def _judge(node: dict[str, Any], name: str, value: Any, dialect: str) -> tuple[s
         is_mark = isinstance(value, bool) or (isinstance(value, str) and value != "")
         words = f"{MARK} is true, false or the name of a category: this marks nothing"
         return None if is_mark else ("schema.mark", words)
-    near = "" if name in _KEYWORDS | _FOREIGN else _near(name)
+    near = "" if name in _NO_SLIPS else _near(name)
     if near and near not in node:
         return "schema.keyword", f"the keyword {name!r} means nothing: did you mean {near!r}?"
     return None

@@ -17,7 +17,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from tallystick.schemas.refs import children
+from tallystick.schemas.refs import walk
 from tallystick.schemas.values import escape
 
 if TYPE_CHECKING:
@@ -93,17 +93,12 @@ def _size(pattern: str) -> int:
 
 def _patterns(schema: Any) -> Iterator[tuple[str, Any]]:
     """Give each pattern with its pointer; what `enum`, `const` and the like hold is no schema."""
-    pending = [("", schema)]
-    while pending:
-        pointer, node = pending.pop()
-        if not isinstance(node, dict):
-            continue
+    for pointer, node in walk(schema):
         if "pattern" in node:
             yield f"{pointer}/pattern", node["pattern"]
         named = node.get("patternProperties")
         for name in named if isinstance(named, dict) else ():
             yield f"{pointer}/patternProperties/{escape(name)}", name
-        pending.extend((pointer + place, item) for place, item in children(node))
 
 
 @cache

@@ -42,6 +42,7 @@ __all__ = [
     "repeats",
     "resolve",
     "unresolved",
+    "walk",
 ]
 
 DIALECTS: Final[dict[str, str]] = {
@@ -120,10 +121,8 @@ def dialect_of(schema: Any, where: str = "the schema") -> str:
 def check_dialects(schema: Any, where: str, text: str = "") -> None:
     """Refuse a schema whose parts are of different dialects, as files that differ are refused."""
     dialect = dialect_of(schema, where)
-    pending = [("", schema)]
-    while pending:
-        pointer, node = pending.pop()
-        if isinstance(node, dict) and "$schema" in node and dialect_of(node, where) != dialect:
+    for pointer, node in walk(schema):
+        if "$schema" in node and dialect_of(node, where) != dialect:
             place = f"{pointer}/$schema"
             raise Rejected(
                 f"{where}:{line_of(text, place)}: its dialect differs from that of the document",
@@ -131,7 +130,6 @@ def check_dialects(schema: Any, where: str, text: str = "") -> None:
                 pointer=place,
                 hint="write both in one dialect",
             )
-        pending.extend((pointer + place, item) for place, item in children(node))
 
 
 CONSTRAINING: Final = frozenset(SUBSCHEMAS) - {"$defs", "definitions", "contentSchema"} | {
@@ -166,6 +164,17 @@ def children(schema: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{place}/{at}", item
         elif shape in ("one", "one-or-list"):
             yield place, value
+
+
+def walk(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give every subschema that is an object, itself first, with its pointer, in written order."""
+    pending = [("", schema)]
+    while pending:
+        pointer, node = pending.pop()
+        if isinstance(node, dict):
+            yield pointer, node
+            below = [(pointer + place, item) for place, item in children(node)]
+            pending.extend(reversed(below))
 
 
 def find_pointer(document: Any, pointer: str) -> Any:

@@ -28,7 +28,7 @@ from urllib.parse import unquote
 
 from tallystick.schemas.cases import ANY, Case, Cases, are_apart, meet
 from tallystick.schemas.containment.evaluate import in_class
-from tallystick.schemas.refs import children, dialect_of, find_pointer
+from tallystick.schemas.refs import children, dialect_of, find_pointer, walk
 from tallystick.schemas.values import escape
 
 __all__ = ["Removals", "find_removals", "is_patterned", "patterned"]
@@ -144,12 +144,9 @@ class _Reading:
         self.rest = ("additionalProperties", *(() if is_first else ("unevaluatedProperties",)))
         self.cases = Cases(root)
         self.anchors: dict[str, list[Any]] = {}
-        pending = [root]
-        while pending:
-            node = pending.pop()
-            if isinstance(node, dict) and isinstance(node.get("$dynamicAnchor"), str):
+        for _, node in walk(root):
+            if isinstance(node.get("$dynamicAnchor"), str):
                 self.anchors.setdefault(f"#{node['$dynamicAnchor']}", []).append(node)
-            pending.extend(item for _, item in children(node))
 
     def targets(self, schema: dict[str, Any]) -> Iterator[Any]:
         """Give where references lead; one that moves, to wherever it may."""

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tallystick.schemas.refs import children, dialect_of, find_pointer, is_alias
+from tallystick.schemas.refs import dialect_of, find_pointer, is_alias, walk
 
 __all__ = [
     "TYPES",
@@ -198,12 +198,7 @@ def references_in(value: Any) -> Iterator[str]:
 
 
 def _dynamic_anchor(root: Any, reference: str) -> Any:
-    found, stack = [], [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict) and node.get("$dynamicAnchor") == reference[1:]:
-            found.append(node)
-        stack.extend(item for _, item in children(node))
+    found = [node for _, node in walk(root) if node.get("$dynamicAnchor") == reference[1:]]
     if len(found) != 1:
         raise KeyError(reference)
     return found[0]
