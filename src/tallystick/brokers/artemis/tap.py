@@ -14,6 +14,7 @@ from time import monotonic, sleep
 from typing import Any, Final
 from uuid import uuid4
 
+from proton import Timeout
 from proton.handlers import MessagingHandler
 from proton.reactor import Copy, LinkOption
 
@@ -21,12 +22,13 @@ from tallystick.brokers.artemis.transport import mark_queue, read_frame
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Looks, Watch
 
-__all__ = ["ArtemisTap"]
+__all__ = ["ArtemisTap", "drain"]
 
 _EVERY: Final = 0.25
 _CREDIT: Final = 200
 _EMPTY: Final = 2
 """A drain that gave nothing may have been answered too early; the second one is believed."""
+_ASK_AGAIN: Final = 0.5
 
 
 class ArtemisTap:
@@ -70,9 +72,7 @@ class ArtemisTap:
             if self._browser is None:
                 self._looks.begin()
                 self._browser, self._empty = self._browse(connection), 0
-            link = self._browser.link
-            link.drain(_CREDIT)
-            connection.wait(lambda: link.credit == 0)
+            drain(connection, self._browser.link)
             self._empty = 0 if self._arrived else self._empty + 1
             self._new.extend(self._looks.unseen(self._arrived))
             self._arrived.clear()
@@ -103,3 +103,19 @@ class ArtemisTap:
 
     def close(self) -> None:
         """Do nothing more: the link ends with its transport's connection."""
+
+
+def drain(connection: Any, link: Any) -> None:
+    """Have the broker use up a credit, or give it back; ask again while it does not answer.
+
+    Artemis answers a drain before it has ended it, and lets fall another one that comes between.
+    """
+    end = monotonic() + connection.timeout
+    link.drain(_CREDIT)
+    while link.credit:
+        try:
+            connection.wait(lambda: link.credit == 0, timeout=_ASK_AGAIN)
+        except Timeout:
+            if monotonic() >= end:
+                raise
+            link.drain(0)
