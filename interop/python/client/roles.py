@@ -126,9 +126,10 @@ class Sender(Role):
         """Send message by message, the publishers in turn, and wait until the broker has them."""
         first, number = fields["FIRST"], fields["MESSAGE_COUNT"]
         self.told["started_ns"], began = str(time.time_ns()), time.monotonic()
+        rate = self.p["outgoing_rate"]
         for done in range(number):
-            due = began + done / self.p["outgoing_rate"] if self.p["outgoing_rate"] else 0
-            await asyncio.sleep(max(0, due - time.monotonic()))
+            if rate or done % 64 == 0:
+                await asyncio.sleep(max(0, began + done / rate - time.monotonic()) if rate else 0)
             for publisher in range(len(self.channels)):
                 self.send(publisher, first + done)
             if self.p["transactional"] and (done + 1 == number or (done + 1) % self.p["tx_batch_size"] == 0):
