@@ -57,7 +57,10 @@ public final class Main {
       case "INVITE" -> answerInvite(message, String.valueOf(fields.getOrDefault("TEST_NAME", TESTS.get(0))));
       case "CLOCK_SYNCH" ->
           reply(message, kind, Map.of("T1", fields.get("T1"), "T2", arrived, "T3", Message.now()), Map.of());
-      case "ASSIGN_ROLE" -> ask(HELD.merge(assignment, new Role(), (old, fresh) -> fresh), message, kind);
+      case "ASSIGN_ROLE" -> {
+        HELD.put(assignment, new Role());
+        ask(HELD.get(assignment), message, kind);
+      }
       case "START", "STATUS_REQUEST" ->
           ask((boolean) fields.get("FINAL") ? HELD.remove(assignment) : HELD.get(assignment), message, kind);
       case "TERMINATE" -> Runtime.getRuntime().halt(0);

@@ -113,7 +113,8 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
       case "x" -> HEX.parseHex(value.getAsString());
       case "A" -> Arrays.asList(value.getAsJsonArray().asList().stream().map(it -> untag((JsonArray) it)).toArray());
       case "F" -> untagTable(value.getAsJsonObject());
-      default -> null;
+      case "V" -> null;
+      default -> throw new IllegalArgumentException("amqp-client has no such header value: " + tagged);
     };
   }
 }

@@ -22,7 +22,6 @@ final class Role {
   private long started;
   private long ended;
 
-  /** Something that may go wrong. */
   interface Work { void run() throws Exception; }
 
   /** The members of ASSIGN_ROLE. */
@@ -200,7 +199,6 @@ final class Role {
       if (p.ackTx() && ++acknowledged % p.txBatchSize() == 0) getChannel().txCommit();
     }
 
-    /** List one delivery. */
     private void note(Delivery message, boolean back) throws Exception {
       byte[] body = message.getBody();
       String arrived = "" + Message.now();
