@@ -53,16 +53,15 @@ public final class Main {
     var fields = Message.headers(message.getProperties());
     String kind = String.valueOf(fields.getOrDefault("CONTROL_TYPE", fields.get("CONTROL_TOPIC")));
     String assignment = message.getProperties().getCorrelationId();
+    if (kind.equals("ASSIGN_ROLE")) HELD.put(assignment, new Role());
+    Role role = Boolean.TRUE.equals(fields.get("FINAL")) ? HELD.remove(assignment) : HELD.get(assignment);
     switch (kind) {
       case "INVITE" -> answerInvite(message, String.valueOf(fields.getOrDefault("TEST_NAME", TESTS.get(0))));
       case "CLOCK_SYNCH" ->
           reply(message, kind, Map.of("T1", fields.get("T1"), "T2", arrived, "T3", Message.now()), Map.of());
-      case "ASSIGN_ROLE" -> {
-        HELD.put(assignment, new Role());
-        ask(HELD.get(assignment), message, kind);
+      case "ASSIGN_ROLE", "START", "STATUS_REQUEST" -> {
+        if (role != null) role.turns.execute(() -> play(role, message, kind));
       }
-      case "START", "STATUS_REQUEST" ->
-          ask((boolean) fields.get("FINAL") ? HELD.remove(assignment) : HELD.get(assignment), message, kind);
       case "TERMINATE" -> Runtime.getRuntime().halt(0);
       default -> { } // an unknown type is ignored
     }
@@ -78,11 +77,6 @@ public final class Main {
         "protocol", 2, "language", "java", "runtime", runtime, "library", "com.rabbitmq:amqp-client",
         "library_version", "5.25.0", "platform", System.getProperty("os.name").toLowerCase(Locale.ROOT),
         "tests", TESTS, "cannot", Map.of(), "field_tags", "tbsIlfdDSATFVx", "given", GIVEN));
-  }
-
-  /** Let a role do what it is asked when it has done what it was asked before. */
-  private static void ask(Role role, Delivery request, String kind) {
-    if (role != null) role.turns.execute(() -> play(role, request, kind));
   }
 
   /** Accept a role when it is ready; report what it did, and that it could not begin. */
