@@ -229,12 +229,17 @@ class Receiver(Role):
         told = {
             "consumer": index, "redelivered": method.redelivered, "put_back": put_back, "length": len(body),
             "arrived_ns": str(arrived), "sha256": sha256,
-            "differs": first_difference(self.body(sequence), body) if sha256 else -1,
-            **tag_message(properties),
+            "differs": first_difference(self.body(sequence), body) if sha256 else -1, "properties": properties,
         }  # fmt: skip
         if self.p["echo"]:
             told["body"] = base64.b64encode(body).decode()
         self.told["messages"].append(told)
+
+    def report(self) -> dict[str, Any]:
+        """Write out properties and headers now, not while messages come."""
+        for message in self.told["messages"]:
+            message.update(tag_message(message["properties"]))
+        return super().report()
 
     async def status(self, fields: dict[str, Any]) -> None:
         """Wait for so many messages, or so long; then end the role if it is final."""
