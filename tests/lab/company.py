@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ class Guest:
         assert self._ready.wait(PATIENCE), "the client did not come up"
 
     def _run(self) -> None:
-        self.exit = self.client.run()
+        self.exit = asyncio.run(self.client.serve())
         self._ready.set()
 
     def join(self, patience: float = PATIENCE) -> int | None:

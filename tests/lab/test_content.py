@@ -16,7 +16,7 @@ from tallystick.lab.control import Control, Kind
 from tallystick.lab.instance import Evidence
 from tallystick.lab.shell import Place
 from tallystick.lab.vm_server import running_vm
-from tests.lab.company import Book, client, company, fresh, roles, run
+from tests.lab.company import Book, client, company, fresh, roles, run, wire
 
 Client: Any = client.Client
 
@@ -57,7 +57,7 @@ def test_an_envelope_arrives_byte_for_byte_also_when_it_is_redelivered(place: Pl
 
 class Reencodes(roles.Sender):  # type: ignore[misc]
     def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
-        text = roles.json.dumps(roles.json.loads(body)).encode()
+        text = wire.json.dumps(wire.json.loads(body)).encode()
         super().publish(publisher, sequence, properties, text)
 
 

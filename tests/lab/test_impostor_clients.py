@@ -204,12 +204,12 @@ class Hangs(Sender):  # type: ignore[misc]
 
 class Dies(Receiver):  # type: ignore[misc]
     async def status(self, _fields: Any) -> None:
-        self.client.control.connection.close()
+        self.client.connections[0].close()
         await client.asyncio.Event().wait()
 
 
 class NeverReady(Receiver):  # type: ignore[misc]
-    async def begin(self) -> None:
+    async def begin(self, _fields: Any) -> None:
         await client.asyncio.Event().wait()
 
 
@@ -249,11 +249,11 @@ def test_a_client_that_joins_twice_is_not_believed(place: Place) -> None:
 
 
 class Refused(Receiver):  # type: ignore[misc]
-    async def begin(self) -> None:
+    async def begin(self, fields: Any) -> None:
         queue = f"no such queue {os.getpid()}"
         nowhere = [{"exchange": "amq.direct", "key": "", "queue": queue}]
         self.p: Any = {**self.p, "destinations": nowhere}
-        await super().begin()
+        await super().begin(fields)
 
 
 def test_a_report_still_comes_when_the_broker_closes_a_test_connection(place: Place) -> None:

@@ -1,35 +1,36 @@
-import com.google.gson.JsonObject;
+import com.google.gson.*;
 import com.rabbitmq.client.*;
 import java.util.*;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** A role: what it was told, its connections, and what happened since its last report. */
 final class Role {
-  final String correlation;
-  final List<Connection> connections = new ArrayList<>();
-  private final Main client;
+  final String correlation = UUID.randomUUID().toString();
+  final ExecutorService turns = Executors.newSingleThreadExecutor();
+  volatile int count;
+  private final List<Connection> connections = new ArrayList<>();
   private final List<Channel> channels = new ArrayList<>();
   private final List<Receiver> receivers = new ArrayList<>();
-  private JsonObject p;
-  private List<Object> messages = new ArrayList<>();
-  private List<Object> returned = new ArrayList<>();
-  private Map<String, Object> closed;
+  private final List<Object> messages = new ArrayList<>();
+  private final List<Object> returned = new ArrayList<>();
+  private Parameters p;
+  private Object closed = JsonNull.INSTANCE;
   private String fault = "";
-  private int putBack;
+  private final AtomicInteger putBack = new AtomicInteger();
   private int left;
   private long started;
   private long ended;
-  volatile int count;
 
-  /** Something that may go wrong. */
-  interface Work {
-    void run() throws Exception;
-  }
+  interface Work { void run() throws Exception; }
 
-  Role(Main client, String correlation) {
-    this.client = client;
-    this.correlation = correlation;
-  }
+  /** The members of ASSIGN_ROLE. */
+  private record Parameters(
+      List<Map<String, String>> destinations, int numPublishers, int messageBytes, int seed, String check,
+      boolean persistent, boolean mandatory, boolean immediate, boolean transactional, int txBatchSize,
+      double outgoingRate, JsonObject headerFields, List<String> envelopes, List<Map<String, Integer>> consumers,
+      boolean noAck, int ackEvery, boolean ackFirst, boolean ackTx, boolean noLocal, boolean exclusive,
+      int prefetchCount, double inboundRate, int requeueFirst, boolean echo) { }
 
   /** Do something and keep what went wrong. */
   void attempt(Work work) {
@@ -53,88 +54,72 @@ final class Role {
     else fault = error.toString();
   }
 
-  synchronized boolean hasFailed() {
-    return closed != null || !fault.isEmpty();
-  }
+  synchronized boolean hasFailed() { return closed != JsonNull.INSTANCE || !fault.isEmpty(); }
 
-  private synchronized void list(Map<String, Object> message, boolean counted) {
-    messages.add(message);
-    if (counted) count++;
-  }
-
-  private synchronized void takeBack(Return message) {
-    var headers = Message.tagTable(message.getProperties().getHeaders());
-    returned.add(Map.of("code", message.getReplyCode(), "headers", headers));
+  private synchronized void list(List<Object> where, Object what, boolean counts) {
+    where.add(what);
+    if (counts) count++;
   }
 
   synchronized Map<String, Object> report() {
-    var told = new HashMap<String, Object>(Map.of(
-        "messages", messages, "returned", returned, "left", left, "error", fault,
-        "started_ns", String.valueOf(started), "ended_ns", String.valueOf(ended)));
-    told.put("closed", closed);
-    messages = new ArrayList<>();
-    returned = new ArrayList<>();
+    Map<String, Object> told = Map.of(
+        "messages", List.copyOf(messages), "returned", List.copyOf(returned), "left", left, "closed", closed,
+        "error", fault, "started_ns", "" + started, "ended_ns", "" + ended);
+    messages.clear();
+    returned.clear();
     return told;
   }
 
-  private boolean is(String name) {
-    return p.get(name).getAsBoolean();
-  }
-
-  private int number(String name) {
-    return p.get(name).getAsInt();
-  }
-
-  private String hash(byte[] body) throws Exception {
-    return p.get("check").getAsString().equals("hash") ? Message.sha256(body) : "";
-  }
-
-  private byte[] body(int sequence) throws Exception {
-    return Message.body(number("seed"), sequence, number("message_bytes"));
-  }
+  private boolean checks() { return p.check().equals("hash"); }
+  private String hash(byte[] of) throws Exception { return checks() ? Message.HEX.formatHex(Message.sha256(of)) : ""; }
+  private byte[] body(int sequence) throws Exception { return Message.body(p.seed(), sequence, p.messageBytes()); }
 
   /** Wait for the time that so many messages take at a rate, counted from a beginning. */
-  private void pace(String rate, int messages, long begun) throws InterruptedException {
-    double each = p.get(rate).getAsDouble();
-    long rest = each > 0 ? begun + (long) (messages / each * 1e9) - System.nanoTime() : 0;
+  private static void pace(double rate, int messages, long begun) throws InterruptedException {
+    long rest = rate > 0 ? begun + (long) (messages / rate * 1e9) - System.nanoTime() : 0;
     if (rest > 0) Thread.sleep(rest / 1_000_000, (int) (rest % 1_000_000));
   }
 
+  void close() {
+    connections.forEach(connection -> connection.abort(10_000));
+    turns.shutdown();
+  }
+
   private Channel connect() throws Exception {
-    connections.add(client.open());
+    connections.add(Main.BROKER.newConnection());
     return connections.get(connections.size() - 1).createChannel();
   }
 
   void open(Delivery request) throws Exception {
-    p = Message.parse(request.getBody());
-    if (!Message.headers(request).get("ROLE").toString().equals("SENDER")) {
-      for (var asked : p.getAsJsonArray("consumers")) receivers.add(new Receiver(connect(), asked.getAsJsonObject()));
+    p = Message.parse(request.getBody(), Parameters.class);
+    if (!Message.headers(request.getProperties()).get("ROLE").toString().equals("SENDER")) {
+      for (var asked : p.consumers())
+        receivers.add(new Receiver(connect(), asked.get("index"), p.destinations().get(asked.get("destination"))));
       return;
     }
     channels.add(connect());
-    while (channels.size() < number("num_publishers")) channels.add(connections.get(0).createChannel());
+    while (channels.size() < p.numPublishers()) channels.add(connections.get(0).createChannel());
     for (Channel channel : channels) {
-      channel.addReturnListener(this::takeBack);
-      if (is("transactional")) channel.txSelect();
+      channel.addReturnListener(back -> list(returned, Map.of(
+          "code", back.getReplyCode(), "headers", Message.tagTable(Message.headers(back.getProperties()))), false));
+      if (p.transactional()) channel.txSelect();
       else channel.confirmSelect();
     }
   }
 
   /** Publish message by message, the publishers in turn, and wait until the broker has them. */
   void start(Map<String, Object> fields) throws Exception {
-    int first = (int) fields.get("FIRST");
-    int number = (int) fields.get("MESSAGE_COUNT");
     long begun = System.nanoTime();
     started = Message.now();
-    for (int done = 0; done < number; done++) {
-      pace("outgoing_rate", done, begun);
+    for (int done = 0; done < (int) fields.get("MESSAGE_COUNT"); done++) {
+      pace(p.outgoingRate(), done, begun);
       for (int publisher = 0; publisher < channels.size(); publisher++) {
-        publish(publisher, first + done);
-        if (is("transactional") && (done + 1) % number("tx_batch_size") == 0) channels.get(publisher).txCommit();
+        publish(publisher, (int) fields.get("FIRST") + done);
+        if (p.transactional() && (done + 1) % p.txBatchSize() == 0) channels.get(publisher).txCommit();
       }
     }
     for (Channel channel : channels) {
-      if (is("transactional")) channel.txCommit();
+      if (p.transactional()) channel.txCommit();
       else channel.waitForConfirms();
       channel.basicQos(0);
     }
@@ -142,36 +127,28 @@ final class Role {
   }
 
   private void publish(int publisher, int sequence) throws Exception {
-    var places = p.getAsJsonArray("destinations");
-    var to = places.get((publisher + sequence) % places.size()).getAsJsonObject();
-    Message message = make(publisher, sequence);
+    var to = p.destinations().get((publisher + sequence) % p.destinations().size());
+    var made = make(publisher, sequence);
     channels.get(publisher).basicPublish(
-        to.get("exchange").getAsString(), to.get("key").getAsString(), is("mandatory"), is("immediate"),
-        message.properties(), message.body());
-    list(Map.of("publisher", publisher, "sequence", sequence, "sha256", hash(message.body())), true);
+        to.get("exchange"), to.get("key"), p.mandatory(), p.immediate(), made.properties(), made.body());
+    list(messages, Map.of("publisher", publisher, "sequence", sequence, "sha256", hash(made.body())), true);
   }
 
   private Message make(int publisher, int sequence) throws Exception {
-    var envelopes = p.getAsJsonArray("envelopes");
-    if (!envelopes.isEmpty()) return Message.project(envelopes.get(sequence % envelopes.size()).getAsString());
-    var headers = Message.untagTable(p.getAsJsonObject("header_fields"));
-    headers.putAll(Map.of(
-        "CLIENT_NAME", client.given.get("client_name"), "PUBLISHER", publisher, "SEQUENCE", sequence,
-        "SENT_NS", Message.now()));
+    if (!p.envelopes().isEmpty()) return Message.project(p.envelopes().get(sequence % p.envelopes().size()));
+    var headers = Message.untagTable(p.headerFields());
+    headers.putAll(Map.of("PUBLISHER", publisher, "SEQUENCE", sequence, "SENT_NS", Message.now()));
+    headers.put("CLIENT_NAME", Main.GIVEN.get("client_name"));
     return new Message(new AMQP.BasicProperties.Builder()
         .headers(headers).correlationId(correlation).contentType("application/octet-stream")
-        .deliveryMode(is("persistent") ? 2 : 1).build(), body(sequence));
+        .deliveryMode(p.persistent() ? 2 : 1).build(), body(sequence));
   }
 
   /** Wait for so many messages, or so long; then end the role if this is final. */
-  void status(Map<String, Object> fields, boolean ends) throws Exception {
+  void status(Map<String, Object> fields) throws Exception {
     long until = System.nanoTime() + (int) fields.get("WAIT_MS") * 1_000_000L;
     while (count < (int) fields.get("WAIT_COUNT") && !hasFailed() && System.nanoTime() < until) Thread.sleep(1);
-    if (ends) for (Receiver one : receivers) one.finish();
-  }
-
-  private synchronized boolean putsBack(Envelope envelope) {
-    return !envelope.isRedeliver() && ++putBack <= number("requeue_first");
+    if ((boolean) fields.get("FINAL")) for (Receiver one : receivers) one.finish();
   }
 
   /** One consumer on a connection of its own. */
@@ -184,60 +161,55 @@ final class Role {
     private int acknowledged;
     private long last;
 
-    Receiver(Channel channel, JsonObject asked) throws Exception {
+    Receiver(Channel channel, int index, Map<String, String> from) throws Exception {
       super(channel);
-      index = asked.get("index").getAsInt();
-      var from = p.getAsJsonArray("destinations").get(asked.get("destination").getAsInt()).getAsJsonObject();
-      own = from.get("queue").getAsString().isEmpty();
-      queue = own ? channel.queueDeclare("", false, true, false, null).getQueue() : from.get("queue").getAsString();
-      if (own) channel.queueBind(queue, from.get("exchange").getAsString(), from.get("key").getAsString());
-      if (number("prefetch_count") > 0) channel.basicQos(number("prefetch_count"));
-      if (is("ack_tx")) channel.txSelect();
-      channel.basicConsume(queue, is("no_ack"), "lab", is("no_local"), is("exclusive"), null, this);
+      this.index = index;
+      own = from.get("queue").isEmpty();
+      queue = own ? channel.queueDeclare("", false, true, false, null).getQueue() : from.get("queue");
+      if (own) channel.queueBind(queue, from.get("exchange"), from.get("key"));
+      if (p.prefetchCount() > 0) channel.basicQos(p.prefetchCount());
+      if (p.ackTx()) channel.txSelect();
+      channel.basicConsume(queue, p.noAck(), "lab", p.noLocal(), p.exclusive(), null, this);
     }
 
     @Override
     public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
-      client.heard = System.nanoTime();
-      attempt(() -> {
-        take(new Delivery(envelope, properties, body));
-        pace("inbound_rate", 1, client.heard);
-      });
+      Main.heard = System.nanoTime();
+      attempt(() -> take(new Delivery(envelope, properties, body)));
     }
 
     /** Look at one delivery and acknowledge it as we were told, or put it back. */
     private void take(Delivery message) throws Exception {
-      boolean back = putsBack(message.getEnvelope());
+      long begun = System.nanoTime();
+      boolean back = !message.getEnvelope().isRedeliver() && putBack.incrementAndGet() <= p.requeueFirst();
       last = message.getEnvelope().getDeliveryTag();
-      if (!back && !is("no_ack")) open++;
-      if (is("ack_first")) acknowledge();
+      if (!back && !p.noAck()) open++;
+      if (p.ackFirst()) acknowledge();
       note(message, back);
       if (back) getChannel().basicNack(last, false, true);
-      else if (open == number("ack_every")) acknowledge();
+      else if (open == p.ackEvery()) acknowledge();
+      pace(p.inboundRate(), 1, begun);
     }
 
     /** Acknowledge what is open; a transaction ends after so many. */
     private void acknowledge() throws Exception {
       if (open == 0) return;
-      getChannel().basicAck(last, number("ack_every") != 1);
+      getChannel().basicAck(last, p.ackEvery() != 1);
       open = 0;
-      if (is("ack_tx") && ++acknowledged % number("tx_batch_size") == 0) getChannel().txCommit();
+      if (p.ackTx() && ++acknowledged % p.txBatchSize() == 0) getChannel().txCommit();
     }
 
-    /** List one delivery. */
     private void note(Delivery message, boolean back) throws Exception {
       byte[] body = message.getBody();
-      var headers = Message.headers(message);
-      boolean redelivered = message.getEnvelope().isRedeliver();
-      String sha256 = hash(body);
-      var told = new HashMap<String, Object>(Map.of(
-          "consumer", index, "redelivered", redelivered, "put_back", back, "length", body.length,
-          "arrived_ns", String.valueOf(Message.now()), "sha256", sha256, "differs", -1,
-          "properties", Message.set(message.getProperties()), "headers", Message.tagTable(headers)));
+      String arrived = "" + Message.now();
+      var headers = Message.headers(message.getProperties());
       int sequence = headers.get("SEQUENCE") instanceof Number known ? known.intValue() : 0;
-      if (!sha256.isEmpty()) told.put("differs", Arrays.mismatch(body, body(sequence)));
-      if (is("echo")) told.put("body", Base64.getEncoder().encodeToString(body));
-      list(told, !back);
+      list(messages, Message.present(
+          "consumer", index, "redelivered", message.getEnvelope().isRedeliver(), "put_back", back,
+          "arrived_ns", arrived, "length", body.length, "sha256", hash(body),
+          "differs", checks() ? Arrays.mismatch(body, body(sequence)) : -1,
+          "properties", Message.set(message.getProperties()), "headers", Message.tagTable(headers),
+          "body", p.echo() ? Base64.getEncoder().encodeToString(body) : null), !back);
     }
 
     /** Cancel, take in what is on the way, acknowledge, delete what is ours. */
@@ -245,15 +217,13 @@ final class Role {
       getChannel().basicCancel("lab");
       ended.await();
       acknowledge();
-      if (is("ack_tx")) getChannel().txCommit();
+      if (p.ackTx()) getChannel().txCommit();
       getChannel().basicQos(0); // the answer says that the broker has the acknowledgements
       if (own) left += getChannel().queueDelete(queue).getMessageCount();
     }
 
     @Override
-    public void handleCancelOk(String tag) {
-      ended.countDown();
-    }
+    public void handleCancelOk(String tag) { ended.countDown(); }
 
     @Override
     public void handleShutdownSignal(String tag, ShutdownSignalException signal) {

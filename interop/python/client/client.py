@@ -1,167 +1,118 @@
 """The Python client of the lab, on pika (docs/reference/lab-protocol.md).
 
-One event loop does everything: the control connection, and the test connections of every role. It
-does what it is told and reports what it did; it never judges.
+It does what it is told and reports what it did; it never judges. One event loop does everything. This file is
+the control conversation, roles.py plays the roles, wire.py makes and reads messages.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import logging
 import platform
 import sys
 import time
 import uuid
-from collections.abc import Mapping
 from typing import Any
 
 import pika
-from roles import Receiver, Role, Sender
-from wire import WRITE, Closed, Link, long
+from roles import Line, Receiver, Role, Sender
+from wire import WRITE, drop_absent, long
 
-TESTS = ["TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
-         "TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable"]  # fmt: skip
-CANNOT = {
-    "immediate": "pika's basic_publish has no such argument",
-    "no_local": "pika's basic_consume has no such argument",
-}
-LOST, SILENT = 1, 3
+TESTS = ["TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize", "TC5_PubSubMessageSize",
+         "Circuit", "Envelope", "FieldTable"]  # fmt: skip
+CANNOT = {"immediate": "pika's basic_publish has no such argument",
+          "no_local": "pika's basic_consume has no such argument"}  # fmt: skip
+WORK = {"ASSIGN_ROLE": "begin", "START": "start", "STATUS_REQUEST": "status"}
+RUNTIME = f"{platform.python_implementation()} {platform.python_version()}"
 
 
-class Client:
-    """One client; `run` gives its exit code."""
+class Client(Line):
+    """One client on its control connection; `serve` gives its exit code."""
 
-    roles: Mapping[str, type[Role]] = {"SENDER": Sender, "RECEIVER": Receiver}
+    roles = {"SENDER": Sender, "RECEIVER": Receiver}  # noqa: RUF012 (impostors have others)
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self.given = given
-        self.name, self.key = given["client_name"], given["control_key"]
-        self.instance, self.numbers = str(uuid.uuid4()), itertools.count()
+    def __init__(self, given: dict[str, str]) -> None:
+        self.given, self.name, self.key = given, given["client_name"], given["control_key"]
+        who = pika.PlainCredentials(given["username"], given["password"])
+        super().__init__(pika.ConnectionParameters(given["host"], int(given["port"]), given["vhost"], who, heartbeat=0))
+        self.instance, self.last, self.terminated = str(uuid.uuid4()), float("inf"), False
         self.held: dict[str, Role] = {}
-        self.tasks: set[asyncio.Task[None]] = set()
-
-    def heard(self) -> None:
-        self.last = time.monotonic()
-
-    def connection_parameters(self) -> pika.ConnectionParameters:
-        return pika.ConnectionParameters(
-            self.given["host"], int(self.given["port"]), self.given["vhost"],
-            pika.PlainCredentials(self.given["username"], self.given["password"]),
-            heartbeat=0, connection_attempts=1,
-        )  # fmt: skip
-
-    def run(self) -> int:
-        return asyncio.run(self.serve())
 
     async def serve(self) -> int:
         """Listen on the control keys until TERMINATE, silence or the loss of the broker."""
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.control = Link(self.connection_parameters(), lambda: self.stop(LOST))
-        call = self.control.call
         try:
-            self.channel = await self.control.channel()
-            made = await call(self.channel.queue_declare, "", exclusive=True, auto_delete=True)
-            queue = made.method.queue
+            (self.channel,) = await self.open()
+            queue = (await self.call(self.channel.queue_declare, "", exclusive=True, auto_delete=True)).queue
             for key in (self.key, f"{self.key}.{self.name}"):
-                await call(self.channel.queue_bind, queue, "amq.topic", key)
-            await call(self.channel.basic_consume, queue, self.on_control, auto_ack=True)
-        except Closed as error:
-            sys.stderr.write(f"{self.name}: cannot connect: {error}\n")
-            return LOST
-        self.ready()
-        code = await self.ended
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-        for link in (*(link for role in self.held.values() for link in role.links), self.control):
-            await link.close()
-        return code
+                await self.call(self.channel.queue_bind, queue, "amq.topic", key)
+            await self.call(self.channel.basic_consume, queue, self.on_control, auto_ack=True)
+            self.ready()
+            limit = float(self.given["control_timeout"])
+            await self.until(lambda: self.terminated or time.monotonic() - self.last > limit, every=0.05)
+        except pika.exceptions.AMQPError as error:
+            sys.stderr.write(f"{self.name}: cannot connect, or was cut off: {error!r}\n")
+            return 1
+        else:
+            return 0 if self.terminated else 3
+        finally:
+            for role in list(self.held.values()):
+                role.task.cancel()
+                await role.close()
+            await self.close()
 
     def ready(self) -> None:
-        sys.stdout.write(f"READY {self.name}\n")
-        sys.stdout.flush()
+        print(f"READY {self.name}", flush=True)  # noqa: T201 (the script waits for it)
 
-    def stop(self, code: int) -> None:
-        if not self.ended.done():
-            self.ended.set_result(code)
-
-    def watch(self) -> None:
-        """End after too long a silence; it begins when we are invited (IOP-5)."""
-        rest = self.last + float(self.given["control_timeout"]) - time.monotonic()
-        if rest <= 0:
-            self.stop(SILENT)
-        else:
-            asyncio.get_running_loop().call_later(rest, self.watch)
-
-    def on_control(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
-        arrived = time.time_ns()
-        self.heard()
-        fields = properties.headers or {}
+    def on_control(self, _channel: Any, _method: Any, request: Any, body: bytes) -> None:
+        arrived, self.last = time.time_ns(), time.monotonic()
+        fields = request.headers or {}
         kind = fields.get("CONTROL_TYPE", fields.get("CONTROL_TOPIC"))
         if kind == "INVITE":
-            self.watch()
-            self.invited(properties, fields.get("TEST_NAME"))
+            self.answer_invite(request, fields.get("TEST_NAME"))
         elif kind == "CLOCK_SYNCH":
-            stamps = {"T1": fields["T1"], "T2": arrived, "T3": time.time_ns()}
-            self.reply(properties, kind, {name: long(one) for name, one in stamps.items()})
+            self.reply(request, kind, {"T1": long(fields["T1"]), "T2": long(arrived), "T3": long(time.time_ns())})
         elif kind == "ASSIGN_ROLE":
-            role = self.roles[fields["ROLE"]](self, json.loads(body))
-            self.held[properties.correlation_id] = role
-            self.tasks.add(asyncio.ensure_future(self.play(role, properties)))
+            role = self.held[request.correlation_id] = self.roles[fields["ROLE"]](self, json.loads(body))
+            role.task = asyncio.ensure_future(self.play(role))
         elif kind == "TERMINATE":
-            self.stop(0)
-        elif role := self.held.get(properties.correlation_id):
-            role.requests.put_nowait((properties, kind, fields))
+            self.terminated = True
+        if kind in WORK and request.correlation_id in self.held:
+            self.held[request.correlation_id].requests.put_nowait((request, kind, fields))
 
-    def reply(self, request: Any, kind: str, fields: Mapping[str, Any],
-              body: Mapping[str, Any] | None = None) -> None:  # fmt: skip
+    def reply(self, request: Any, kind: str, fields: dict[str, Any], body: Any = None) -> None:
         about = {"CONTROL_TYPE": kind, "CLIENT_NAME": self.name, "CLIENT_INSTANCE": self.instance}
-        properties = pika.BasicProperties(
-            headers={**about, **fields}, correlation_id=request.correlation_id
-        )
+        properties = pika.BasicProperties(headers={**about, **fields}, correlation_id=request.correlation_id)
         text = json.dumps(body, separators=(",", ":")).encode() if body else b""
-        if self.channel.is_open:
-            self.channel.basic_publish("", request.reply_to, text, properties)
+        self.channel.basic_publish("", request.reply_to, text, properties)
 
-    def invited(self, request: Any, test: str | None) -> None:
+    def answer_invite(self, request: Any, test: str | None) -> None:
         if test is not None and test not in TESTS:
             self.reply(request, "DECLINE", {"REASON": f"there is no test {test}"})
             return
         about = {
-            "protocol": 2, "language": "python",
-            "runtime": f"{platform.python_implementation()} {platform.python_version()}",
-            "library": "pika", "library_version": pika.__version__, "platform": sys.platform,
-            "tests": TESTS, "cannot": CANNOT, "field_tags": "".join(WRITE),
-            "given": {name: text for name, text in self.given.items() if name != "password"},
+            "protocol": 2, "language": "python", "runtime": RUNTIME, "library": "pika",
+            "library_version": pika.__version__, "platform": sys.platform, "tests": TESTS, "cannot": CANNOT,
+            "field_tags": "".join(WRITE), "given": drop_absent({**self.given, "password": None}),
         }  # fmt: skip
-        private = {"CLIENT_PRIVATE_CONTROL_KEY": f"{self.key}.{self.name}"}
-        self.reply(request, "ENLIST", private, about)
+        self.reply(request, "ENLIST", {"CLIENT_PRIVATE_CONTROL_KEY": f"{self.key}.{self.name}"}, about)
 
-    async def play(self, role: Role, request: Any) -> None:
-        """Accept a role when it is ready, do what it is asked, one after the other, and report."""
-        await role.attempt(role.begin())
-        final = role.failure is not None
-        if not final:
-            self.reply(request, "ACCEPT_ROLE", {"CORRELATION_ID": role.correlation})
+    async def play(self, role: Role) -> None:
+        """Do what a role is asked, one after the other: accept it when it is ready, then report."""
+        final = False
         while not final:
             request, kind, fields = await role.requests.get()
-            await role.attempt(role.start(fields) if kind == "START" else role.status(fields))
-            final = fields["FINAL"]
-            if not final:
-                self.report(request, role)
-        for link in role.links:
-            await link.close()
-        del self.held[request.correlation_id]
-        self.report(request, role)
-
-    def report(self, request: Any, role: Role) -> None:
-        fields = {"MESSAGE_COUNT": role.count, "CORRELATION_ID": role.correlation}
-        self.reply(request, "REPORT", fields, role.report())
+            went_well = await role.attempt(getattr(role, WORK[kind])(fields))
+            begun = went_well and kind == "ASSIGN_ROLE"
+            final = not begun and fields.get("FINAL", True)
+            if final:
+                await role.close()
+                del self.held[request.correlation_id]
+            told = {"CORRELATION_ID": role.correlation, "MESSAGE_COUNT": role.count}
+            self.reply(request, "ACCEPT_ROLE" if begun else "REPORT", told, None if begun else role.report())
 
 
 if __name__ == "__main__":
     logging.getLogger("pika").setLevel(logging.CRITICAL)
-    pairs = [word.partition("=") for word in sys.argv[1:]]
-    sys.exit(Client({name: value for name, _, value in pairs}).run())
+    words = dict(word.split("=", 1) for word in sys.argv[1:])
+    sys.exit(asyncio.run(Client(words).serve()))

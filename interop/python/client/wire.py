@@ -1,81 +1,19 @@
-"""What the Python client needs of AMQP: a connection one can await, bodies, and tagged values."""
+"""What goes over the wire: seeded bodies, envelopes, properties, and header values as tagged JSON."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import struct
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pika
-import pika.exceptions
-from pika.adapters.asyncio_connection import AsyncioConnection
 from pika.compat import long
 
-
-class Closed(Exception):
-    """A channel or a connection has ended; `view` is what the broker said, if it did."""
-
-    def __init__(self, level: str, error: BaseException) -> None:
-        code, text = getattr(error, "reply_code", 0), getattr(error, "reply_text", "")
-        super().__init__(text or repr(error))
-        self.view = {"level": level, "code": code, "text": text} if code else None
-
-
-class Link:
-    """One connection. `closed` is how any of it ended first; then `news` is called."""
-
-    def __init__(self, parameters: pika.ConnectionParameters, news: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
-        self.closed: asyncio.Future[Closed] = loop.create_future()
-        self.opened: asyncio.Future[Any] = loop.create_future()
-        self.gone, self.news = asyncio.Event(), news
-        self.connection = AsyncioConnection(
-            parameters, self.opened.set_result, self.note, self.note
-        )
-
-    def note(self, place: Any, error: BaseException) -> None:
-        """Keep how it was closed; a connection's close comes to its channels first."""
-        if place is self.connection:
-            self.gone.set()
-        ended = place is self.connection or isinstance(error, pika.exceptions.ConnectionClosed)
-        if not self.closed.done():
-            self.closed.set_result(Closed("connection" if ended else "channel", error))
-        self.news()
-
-    async def channel(self) -> Any:
-        await self.result(self.opened)
-        channel = await self.call(self.connection.channel, name="on_open_callback")
-        channel.add_on_close_callback(self.note)
-        return channel
-
-    async def call(self, method: Callable[..., Any], *given: Any, name: str = "callback",
-                   **named: Any) -> Any:  # fmt: skip
-        """Call a method of pika and wait for the broker's answer."""
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        named[name] = lambda value: answer.done() or answer.set_result(value)
-        self.check()
-        method(*given, **named)
-        return await self.result(answer)
-
-    async def result(self, answer: asyncio.Future[Any]) -> Any:
-        """Wait for an answer, or raise what closed it meanwhile."""
-        await asyncio.wait({answer, self.closed}, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            self.check()
-        return answer.result()
-
-    def check(self) -> None:
-        if self.closed.done():
-            raise self.closed.result()
-
-    async def close(self) -> None:
-        if self.connection.is_open:
-            self.connection.close()
-        await self.gone.wait()
+PROPERTIES = ("content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
+              "expiration", "message_id", "type", "user_id", "app_id")  # fmt: skip
 
 
 def make_body(seed: int, sequence: int, size: int) -> bytes:
@@ -92,42 +30,45 @@ def first_difference(wanted: bytes, found: bytes) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(wanted), len(found)))
 
 
+def drop_absent(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def project(body: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    """Carry an envelope as the RabbitMQ binding says; what is absent stays absent."""
+    read = json.loads(body)
+    meta, job = read.get("meta") or {}, read.get("job")
+    named = isinstance(job, str) and job.strip(" \t\n\v\f\r")
+    versions = {"x-schema-version": meta.get("schema_version"), "x-attempts": read.get("attempts")}
+    properties = {
+        "type": job if named else read.get("urn"), "correlation_id": read.get("trace_id"),
+        "message_id": meta.get("id"), "app_id": "babelqueue", "content_type": "application/json",
+        "content_encoding": "utf-8", "delivery_mode": 2,
+    }  # fmt: skip
+    return drop_absent({**versions, "x-source-lang": meta.get("lang")}), properties, body
+
+
 WRITE: dict[str, Callable[..., Any]] = {
-    "t": bool,
-    "I": int,
-    "l": long,
+    "t": bool, "I": int, "l": long, "S": str, "x": bytes.fromhex, "V": lambda: None,
     "D": lambda scale, digits: Decimal(int(digits)).scaleb(-int(scale)),
-    "S": str,
     "T": lambda text: datetime.fromtimestamp(int(text), UTC),
-    "x": bytes.fromhex,
-    "V": lambda: None,
     "A": lambda items: [WRITE[kind](*rest) for kind, *rest in items],
     "F": lambda members: {name: WRITE[kind](*rest) for name, (kind, *rest) in members.items()},
-}
+}  # fmt: skip
 """By tag, what pika writes with it."""
 
-
-def tag_decimal(value: Decimal) -> list[Any]:
-    scale = -int(value.as_tuple().exponent)
-    return ["D", str(scale), str(int(value.scaleb(scale)))]
-
-
 READ: dict[type, Callable[[Any], list[Any]]] = {
-    type(None): lambda _: ["V"],
-    bool: lambda value: ["t", value],
-    int: lambda value: ["*", str(value)],
-    long: lambda value: ["*", str(int(value))],
-    float: lambda value: ["d", "0x" + struct.pack(">d", value).hex()],
-    Decimal: tag_decimal,
-    str: lambda value: ["S", value],
-    bytes: lambda value: ["x", value.hex()],
-    datetime: lambda value: ["T", str(int(value.timestamp()))],
-    list: lambda value: ["A", [READ[type(item)](item) for item in value]],
-    dict: lambda value: ["F", tag_table(value)],
-}
+    type(None): lambda _: ["V"], bool: lambda value: ["t", value], str: lambda value: ["S", value],
+    int: lambda value: ["*", str(value)], long: lambda value: ["*", str(int(value))],
+    bytes: lambda value: ["x", value.hex()], datetime: lambda value: ["T", str(int(value.timestamp()))],
+    Decimal: lambda value: ["D", str(-value.as_tuple().exponent), str(value.scaleb(-value.as_tuple().exponent))],
+    list: lambda items: ["A", [READ[type(item)](item) for item in items]],
+    dict: lambda table: ["F", {name: READ[type(value)](value) for name, value in table.items()}],
+}  # fmt: skip
 """By type, the tagged form of what pika read; it does not tell how wide an integer was."""
 
 
-def tag_table(table: dict[str, Any] | None) -> dict[str, Any]:
-    """Give a header table with its values tagged."""
-    return {name: READ[type(value)](value) for name, value in (table or {}).items()}
+def tag_message(found: pika.BasicProperties) -> dict[str, Any]:
+    """Give the properties that are set, and the header table with its values tagged."""
+    properties = drop_absent({name: getattr(found, name) for name in PROPERTIES})
+    return {"properties": properties, "headers": READ[dict](found.headers or {})[1]}
