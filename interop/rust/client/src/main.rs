@@ -7,17 +7,17 @@
 mod message;
 mod role;
 
-use futures_lite::StreamExt;
+use futures_util::StreamExt;
 use lapin::message::Delivery;
 use lapin::options::{BasicConsumeOptions, QueueDeclareOptions};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use message::{now, tag_table, untag_table, Result};
-use role::{Parts, Role};
+use role::Role;
 use serde_json::{json, Value};
 use std::collections::HashMap;
 use std::process::exit;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
@@ -130,28 +130,30 @@ async fn answer_invite(control: &Channel, message: &Delivery, test: Option<&str>
 }
 
 /// Do what a role is asked, one after the other: accept it when it is ready, then report.
-async fn play(control: Channel, role: Role, mut asked: UnboundedReceiver<Request>) -> Result<()> {
-    let (role, mut parts, mut last) = (Arc::new(role), Parts::default(), false);
-    while let (false, Some((request, fields))) = (last, asked.recv().await) {
+async fn play(control: Channel, mut role: Role, mut asked: UnboundedReceiver<Request>) -> Result<()> {
+    while let Some((request, fields)) = role.attend(asked.recv()).await {
         let kind = fields["CONTROL_TYPE"][1].as_str().unwrap_or_default();
         let done = match kind {
-            "ASSIGN_ROLE" => role.open(&mut parts, fields["ROLE"][1] == "SENDER").await,
-            "START" => role.start(&parts, &fields).await,
-            _ => role.status(&mut parts, &fields).await,
+            "ASSIGN_ROLE" => role.open(fields["ROLE"][1] == "SENDER").await,
+            "START" => role.start(&fields).await,
+            _ => role.status(&fields).await,
         };
-        role.keep(done).await;
+        role.keep(done);
         let mut told = json!({"CORRELATION_ID": ["S", role.correlation]});
         if kind == "ASSIGN_ROLE" && !role.failed() {
             reply(&control, &request, "ACCEPT_ROLE", told, json!({})).await?;
             continue;
         }
-        last = kind == "ASSIGN_ROLE" || fields["FINAL"][1] == true;
-        let (count, report) = role.report(&parts);
-        for connection in parts.connections.iter().filter(|_| last) {
+        let report = role.report().await;
+        let last = kind == "ASSIGN_ROLE" || fields["FINAL"][1] == true;
+        for connection in role.connections.iter().filter(|_| last) {
             let _ = connection.close(200, "done".into()).await; // the broker may have closed it already
         }
-        told["MESSAGE_COUNT"] = json!(["I", count.to_string()]);
+        told["MESSAGE_COUNT"] = json!(["I", role.count.to_string()]);
         reply(&control, &request, "REPORT", told, report).await?;
+        if last {
+            break;
+        }
     }
     Ok(())
 }

@@ -36,8 +36,8 @@ pub fn sha256(body: &[u8]) -> String {
 }
 
 /// Carry an envelope as the RabbitMQ binding says; what is absent stays absent.
-pub fn project(body: &[u8]) -> Result<BasicProperties> {
-    let read: Value = serde_json::from_slice(body)?;
+pub fn project(body: Vec<u8>) -> Result<(Vec<u8>, BasicProperties)> {
+    let read: Value = serde_json::from_slice(&body)?;
     let meta = &read["meta"];
     let number = |value: &Value| value.as_i64().map(|number| number.to_string());
     let mut headers = json!({
@@ -51,7 +51,7 @@ pub fn project(body: &[u8]) -> Result<BasicProperties> {
         "kind": job.or(read["urn"].as_str()), "correlation_id": read["trace_id"], "message_id": meta["id"],
         "app_id": "babelqueue", "content_type": "application/json", "content_encoding": "utf-8", "delivery_mode": 2,
     }))?;
-    Ok(properties.with_headers(untag_table(&headers)))
+    Ok((body, properties.with_headers(untag_table(&headers))))
 }
 
 fn retain(object: &mut Value, wanted: impl Fn(&Value) -> bool) {
