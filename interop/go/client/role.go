@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -100,8 +99,8 @@ func (r *role) report() object {
 		"started_ns": fmt.Sprint(r.started), "ended_ns": fmt.Sprint(r.ended),
 	}
 	r.messages, r.returned = []object{}, []object{}
-	cause, fault := context.Cause(r.over), &amqp.Error{}
-	if errors.As(cause, &fault) && fault.Server {
+	cause := context.Cause(r.over)
+	if fault, closed := cause.(*amqp.Error); closed && fault.Server {
 		lost := slices.ContainsFunc(r.connections, (*amqp.Connection).IsClosed)
 		level := map[bool]string{false: "channel", true: "connection"}[lost]
 		told["closed"] = object{"level": level, "code": fault.Code, "text": fault.Reason}
@@ -273,13 +272,11 @@ func (r *role) note(index int, message amqp.Delivery, putBack bool) {
 		"consumer": index, "redelivered": message.Redelivered, "put_back": putBack, "length": len(message.Body),
 		"arrived_ns": fmt.Sprint(time.Now().UnixNano()), "sha256": r.hash(message.Body), "differs": -1,
 		"properties": propertiesOf(message), "headers": eachOf(message.Headers, tag),
+		"body": map[bool][]byte{true: message.Body}[r.is("echo")],
 	}
 	if r.p["check"] == "hash" {
 		sequence, _ := message.Headers["SEQUENCE"].(int32)
 		told["differs"] = firstDifference(message.Body, r.body(int(sequence)))
-	}
-	if r.is("echo") {
-		told["body"] = message.Body
 	}
 	r.list(&r.messages, told)
 }

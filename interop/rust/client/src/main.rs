@@ -8,9 +8,7 @@ mod message;
 mod role;
 
 use futures_util::StreamExt;
-use lapin::message::Delivery;
-use lapin::options::{BasicConsumeOptions, QueueDeclareOptions};
-use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
+use lapin::{message::Delivery, options::*, types::ShortString, BasicProperties, Channel, Connection};
 use message::{now, tag_table, untag_table, Result};
 use role::Role;
 use serde_json::{json, Value};
@@ -24,6 +22,7 @@ use tokio::time::timeout;
 
 const TESTS: &str = "TC1_DummyRun TC2_BasicP2P TC3_BasicPubSub TC4_P2PMessageSize TC5_PubSubMessageSize \
     Circuit Envelope FieldTable";
+static KEY: LazyLock<String> = LazyLock::new(|| format!("{}.{}", GIVEN["control_key"], GIVEN["client_name"]));
 static INSTANCE: LazyLock<String> = LazyLock::new(|| format!("rust-{}-{}", std::process::id(), now()));
 static HEARD: AtomicI64 = AtomicI64::new(0); // when anything was heard last; 0 before that
 static GIVEN: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
@@ -32,7 +31,7 @@ static GIVEN: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
 });
 
 type Request = (Delivery, Value);
-type Held = HashMap<String, UnboundedSender<Request>>;
+type Held = HashMap<ShortString, UnboundedSender<Request>>;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
@@ -53,11 +52,7 @@ async fn connect() -> Result<Connection> {
     let [name, password, vhost] = ["username", "password", "vhost"].map(escape);
     let place = format!("{}:{}/{vhost}", GIVEN["host"], GIVEN["port"]);
     let url = format!("amqp://{name}:{password}@{place}?heartbeat=30&connection_timeout=50000");
-    Ok(Connection::connect(&url, ConnectionProperties::default()).await?)
-}
-
-fn private_key() -> String {
-    format!("{}.{}", GIVEN["control_key"], GIVEN["client_name"])
+    Ok(Connection::connect(&url, Default::default()).await?)
 }
 
 /// Talk until there is too long a silence (IOP-5).
@@ -67,7 +62,7 @@ async fn converse() -> Result<()> {
     let control = connection.create_channel().await?;
     let bits = QueueDeclareOptions { exclusive: true, auto_delete: true, ..Default::default() };
     control.queue_declare("".into(), bits, Default::default()).await?; // below, no name is this queue
-    for key in [GIVEN["control_key"].clone(), private_key()] {
+    for key in [GIVEN["control_key"].as_str(), &KEY] {
         let exchange = "amq.topic".into();
         control.queue_bind("".into(), exchange, key.into(), Default::default(), Default::default()).await?;
     }
@@ -89,7 +84,7 @@ async fn handle(control: &Channel, message: Delivery, held: &mut Held) -> Result
     if fields["CONTROL_TYPE"].is_null() {
         fields["CONTROL_TYPE"] = fields["CONTROL_TOPIC"].take();
     }
-    let id = assignment(&message);
+    let id = message.properties.correlation_id().clone().unwrap_or_default();
     match fields["CONTROL_TYPE"][1].as_str().unwrap_or_default() {
         "INVITE" => answer_invite(control, &message, fields["TEST_NAME"][1].as_str()).await?,
         "CLOCK_SYNCH" => {
@@ -126,7 +121,7 @@ async fn answer_invite(control: &Channel, message: &Delivery, test: Option<&str>
         "library_version": "4.12.3", "platform": std::env::consts::OS, "given": given, "cannot": {},
         "tests": TESTS.split(' ').collect::<Vec<_>>(), "field_tags": "tbBsuIilfdDSATFVx",
     });
-    reply(control, message, "ENLIST", json!({"CLIENT_PRIVATE_CONTROL_KEY": ["S", private_key()]}), about).await
+    reply(control, message, "ENLIST", json!({"CLIENT_PRIVATE_CONTROL_KEY": ["S", *KEY]}), about).await
 }
 
 /// Do what a role is asked, one after the other: accept it when it is ready, then report.
@@ -162,13 +157,9 @@ async fn reply(control: &Channel, request: &Delivery, kind: &str, mut fields: Va
     fields["CONTROL_TYPE"] = json!(["S", kind]);
     fields["CLIENT_NAME"] = json!(["S", GIVEN["client_name"]]);
     fields["CLIENT_INSTANCE"] = json!(["S", *INSTANCE]);
-    let properties =
-        BasicProperties::default().with_headers(untag_table(&fields)).with_correlation_id(assignment(request).into());
+    let id = request.properties.correlation_id().clone().unwrap_or_default();
+    let properties = BasicProperties::default().with_headers(untag_table(&fields)).with_correlation_id(id);
     let to = request.properties.reply_to().clone().unwrap_or_default();
     control.basic_publish("".into(), to, Default::default(), body.to_string().as_bytes(), properties).await?;
     Ok(())
-}
-
-fn assignment(message: &Delivery) -> String {
-    message.properties.correlation_id().as_ref().map(|id| id.as_str().to_string()).unwrap_or_default()
 }

@@ -63,10 +63,6 @@ impl Role {
         Self { correlation: format!("{}.{}", *INSTANCE, now()), p, ..Default::default() }
     }
 
-    fn is(&self, name: &str) -> bool {
-        self.p[name] == true
-    }
-
     fn number(&self, name: &str) -> u64 {
         self.p[name].as_u64().unwrap_or(0)
     }
@@ -154,8 +150,8 @@ impl Role {
                 Some(connection) => connection.create_channel().await?,
                 None => self.connect().await?,
             };
-            when(self.is("transactional"), channel.tx_select()).await?;
-            if !["transactional", "mandatory", "immediate"].iter().any(|name| self.is(name)) {
+            when(self.p["transactional"] == true, channel.tx_select()).await?;
+            if !["transactional", "mandatory", "immediate"].iter().any(|name| self.p[name] == true) {
                 channel.confirm_select(Default::default()).await?;
             }
             self.channels.push(channel);
@@ -175,13 +171,13 @@ impl Role {
             for (publisher, channel) in channels.iter().enumerate() {
                 self.publish(channel, publisher as u64, first + done).await?;
                 if (done + 1) % self.number("tx_batch_size") == 0 {
-                    when(self.is("transactional"), channel.tx_commit()).await?;
+                    when(self.p["transactional"] == true, channel.tx_commit()).await?;
                 }
             }
         }
         for channel in &channels {
             let confirmed = channel.wait_for_confirms().await?;
-            when(self.is("transactional"), channel.tx_commit()).await?;
+            when(self.p["transactional"] == true, channel.tx_commit()).await?;
             channel.basic_qos(0, Default::default()).await?;
             for message in confirmed.into_iter().chain(channel.wait_for_confirms().await?) {
                 let headers = tag_table(&message.delivery.properties);
@@ -196,7 +192,8 @@ impl Role {
         let places = self.p["destinations"].as_array().map_or(1, Vec::len);
         let to = &self.p["destinations"][(publisher + sequence) as usize % places];
         let [exchange, key] = ["exchange", "key"].map(|name| to[name].as_str().unwrap_or_default().into());
-        let bits = BasicPublishOptions { mandatory: self.is("mandatory"), immediate: self.is("immediate") };
+        let [mandatory, immediate] = ["mandatory", "immediate"].map(|name| self.p[name] == true);
+        let bits = BasicPublishOptions { mandatory, immediate };
         let (body, properties) = self.message(publisher, sequence)?;
         drop(channel.basic_publish(exchange, key, bits, &body, properties).await?);
         self.messages.push(json!({"publisher": publisher, "sequence": sequence, "sha256": self.hash(&body)}));
@@ -217,7 +214,7 @@ impl Role {
         let properties = BasicProperties::default()
             .with_headers(untag_table(&headers))
             .with_correlation_id(self.correlation.as_str().into())
-            .with_delivery_mode(if self.is("persistent") { 2 } else { 1 })
+            .with_delivery_mode(if self.p["persistent"] == true { 2 } else { 1 })
             .with_content_type("application/octet-stream".into());
         Ok((self.body(sequence), properties))
     }
@@ -232,8 +229,8 @@ impl Role {
             channel.queue_bind("".into(), exchange.into(), key.into(), Default::default(), Default::default()).await?;
         }
         channel.basic_qos(self.number("prefetch_count") as u16, Default::default()).await?;
-        when(self.is("ack_tx"), channel.tx_select()).await?;
-        let [no_ack, no_local, exclusive] = ["no_ack", "no_local", "exclusive"].map(|name| self.is(name));
+        when(self.p["ack_tx"] == true, channel.tx_select()).await?;
+        let [no_ack, no_local, exclusive] = ["no_ack", "no_local", "exclusive"].map(|name| self.p[name] == true);
         let bits = BasicConsumeOptions { no_ack, no_local, exclusive, nowait: false };
         let messages = channel.basic_consume(queue.into(), "lab".into(), bits, Default::default()).await?;
         let (at, pause) = (self.consumers.len(), self.pause("inbound_rate"));
@@ -255,8 +252,8 @@ impl Role {
         let message = message?;
         let put_back = !message.redelivered && self.put_back < self.number("requeue_first");
         self.consumers[at].last = message.delivery_tag;
-        self.consumers[at].open += u64::from(!put_back && !self.is("no_ack"));
-        if self.is("ack_first") {
+        self.consumers[at].open += u64::from(!put_back && self.p["no_ack"] == false);
+        if self.p["ack_first"] == true {
             self.acknowledge(at).await?;
         }
         self.note(at, &message, put_back)?;
@@ -282,7 +279,7 @@ impl Role {
             one.open = 0;
             one.acknowledged += 1;
             if one.acknowledged % batch == 0 {
-                when(self.is("ack_tx"), self.consumers[at].channel.tx_commit()).await?;
+                when(self.p["ack_tx"] == true, self.consumers[at].channel.tx_commit()).await?;
             }
         }
         Ok(())
@@ -298,7 +295,7 @@ impl Role {
             "arrived_ns": now().to_string(), "length": body.len(), "sha256": self.hash(body), "headers": headers,
             "differs": if self.p["check"] == "hash" { differs() } else { -1 },
             "properties": properties_of(&message.properties)?,
-            "body": self.is("echo").then(|| STANDARD.encode(body)),
+            "body": (self.p["echo"] == true).then(|| STANDARD.encode(body)),
         }));
         Ok(())
     }
@@ -322,7 +319,7 @@ impl Role {
         for at in 0..self.consumers.len() {
             self.acknowledge(at).await?;
             let one = &self.consumers[at];
-            when(self.is("ack_tx"), one.channel.tx_commit()).await?;
+            when(self.p["ack_tx"] == true, one.channel.tx_commit()).await?;
             one.channel.basic_qos(0, Default::default()).await?; // its answer says that the broker has the acks
             if one.own {
                 self.left += one.channel.queue_delete("".into(), Default::default()).await?;
