@@ -62,8 +62,8 @@ func main() {
 	messages := must(control.Consume("", "", true, false, false, false, nil))
 	fmt.Println("READY", given["client_name"])
 	for message := range messages {
-		hear()
 		handle(message, time.Now().UnixNano())
+		hear()
 	}
 	panic("the control connection is lost")
 }

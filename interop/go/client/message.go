@@ -59,8 +59,8 @@ func project(raw []byte) amqp.Publishing {
 	}
 	maps.DeleteFunc(headers, func(_ string, value any) bool { return value == "" })
 	return amqp.Publishing{
-		Headers: headers, Body: raw, Type: name, MessageId: read.Meta.ID, CorrelationId: read.TraceID, AppId: "babelqueue",
-		ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
+		Headers: headers, Body: raw, Type: name, MessageId: read.Meta.ID, CorrelationId: read.TraceID,
+		AppId: "babelqueue", ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
 	}
 }
 
