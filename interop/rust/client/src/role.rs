@@ -84,9 +84,9 @@ impl Role {
         !self.closed.is_null() || !self.error.is_empty()
     }
 
-    /// Keep what went wrong.
+    /// Keep what went wrong first.
     pub fn keep(&mut self, done: Result<()>) {
-        if let Err(error) = done {
+        if let (Err(error), true) = (done, self.error.is_empty()) {
             self.error = error.to_string();
         }
     }
@@ -100,7 +100,7 @@ impl Role {
                 let level = if lost { "connection" } else { "channel" };
                 self.closed = json!({"level": level, "code": said.get_id(), "text": said.get_message().as_str()});
             }
-            _ => self.error = error.to_string(),
+            _ => self.keep(Err(error.into())),
         }
     }
 
