@@ -253,6 +253,7 @@ def lists_hold() -> bool:
         test_reports.test_an_altered_message_is_told_with_its_offset_and_hash,
         partial(test_reports.test_a_message_of_no_client_is_unexpected, "CLIENT_NAME"),
         test_reports.test_what_was_put_back_is_no_arrival_but_stands_in_the_echo,
+        test_reports.test_a_body_that_is_null_is_no_echo,
         test_reports.test_the_time_of_a_batch_ends_with_it,
         test_reports.test_a_latency_is_corrected_by_the_clocks,
         test_reports.test_where_bodies_are_not_looked_at_there_is_no_digest,

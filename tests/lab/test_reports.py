@@ -98,6 +98,11 @@ def test_what_was_put_back_is_no_arrival_but_stands_in_the_echo() -> None:
     assert [one["put_back"] for one in body["echo"]] == [True, False]
 
 
+def test_a_body_that_is_null_is_no_echo() -> None:
+    body = tally(RECEIVER, [came(0, body=None)])
+    assert (body["streams"][0]["received"], body["echo"]) == ("0", [])
+
+
 def test_the_time_of_a_batch_ends_with_it() -> None:
     """The last report of a sender lists nothing: its times are those of the batch before."""
     batch = [{"publisher": 0, "sequence": 0, "sha256": hash_of(0)}]

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -37,29 +36,31 @@ func firstDifference(one, other []byte) int {
 // project carries an envelope as the RabbitMQ binding says: the body is not touched, what is absent,
 // null or empty stays absent.
 func project(raw []byte) amqp.Publishing {
-	read := object{}
+	var read struct {
+		Job      any
+		Urn      string
+		TraceID  string `json:"trace_id"`
+		Attempts *int32
+		Meta     struct {
+			ID, Lang string
+			Version  *int32 `json:"schema_version"`
+		}
+	}
 	check(json.Unmarshal(raw, &read))
-	meta, _ := read["meta"].(object)
-	text := func(value any) string {
-		found, _ := value.(string)
-		return found
-	}
-	name := text(read["job"])
+	name, _ := read.Job.(string)
 	if strings.Trim(name, " \t\n\v\f\r") == "" {
-		name = text(read["urn"])
+		name = read.Urn
 	}
-	headers := amqp.Table{"x-source-lang": text(meta["lang"])}
-	counts := object{"x-schema-version": meta["schema_version"], "x-attempts": read["attempts"]}
-	for name, value := range counts {
-		if number, is := value.(float64); is {
-			headers[name] = int32(must(strconv.ParseInt(strconv.FormatFloat(number, 'f', -1, 64), 10, 32)))
+	headers := amqp.Table{"x-source-lang": read.Meta.Lang}
+	for name, count := range map[string]*int32{"x-schema-version": read.Meta.Version, "x-attempts": read.Attempts} {
+		if count != nil {
+			headers[name] = *count
 		}
 	}
 	maps.DeleteFunc(headers, func(_ string, value any) bool { return value == "" })
 	return amqp.Publishing{
-		Headers: headers, Body: raw, Type: name, MessageId: text(meta["id"]),
-		CorrelationId: text(read["trace_id"]), AppId: "babelqueue", ContentType: "application/json",
-		ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
+		Headers: headers, Body: raw, Type: name, MessageId: read.Meta.ID, CorrelationId: read.TraceID,
+		AppId: "babelqueue", ContentType: "application/json", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent,
 	}
 }
 
@@ -75,11 +76,9 @@ func propertiesOf(from amqp.Delivery) object {
 	return found
 }
 
-// integers are the tags of whole numbers; each type is read and written with its own.
-var integers = map[string]reflect.Type{
-	"b": reflect.TypeFor[int8](), "B": reflect.TypeFor[uint8](), "s": reflect.TypeFor[int16](),
-	"u": reflect.TypeFor[uint16](), "I": reflect.TypeFor[int32](), "i": reflect.TypeFor[uint32](),
-	"l": reflect.TypeFor[int64](),
+// integers has a value of each type of whole number, by its tag.
+var integers = map[string]any{
+	"b": int8(0), "B": uint8(0), "s": int16(0), "u": uint16(0), "I": int32(0), "i": uint32(0), "l": int64(0),
 }
 
 // tag gives the tagged form of a header value.
@@ -99,7 +98,7 @@ func tag(value any) any {
 		}
 		return tag([]byte(v))
 	case []byte:
-		return []any{"x", hex.EncodeToString(v)}
+		return []any{"x", fmt.Sprintf("%x", v)}
 	case time.Time:
 		return []any{"T", fmt.Sprint(v.Unix())}
 	case []any:
@@ -108,40 +107,43 @@ func tag(value any) any {
 		return []any{"F", eachOf(v, tag)}
 	}
 	for letter, kind := range integers {
-		if reflect.TypeOf(value) == kind {
+		if reflect.TypeOf(value) == reflect.TypeOf(kind) {
 			return []any{letter, fmt.Sprint(value)}
 		}
 	}
 	return []any{"V"}
 }
 
+func scan[T any](text any) (value T) {
+	must(fmt.Sscan(text.(string), &value))
+	return value
+}
+
 // untag gives the library's value for a tagged one.
 func untag(tagged any) any {
-	parts := append(tagged.([]any), "") // a void has no second part
-	text, _ := parts[1].(string)
-	switch letter := parts[0].(string); letter {
+	parts := tagged.([]any)
+	switch parts[0] {
 	case "V":
 		return nil
 	case "x":
-		return must(hex.DecodeString(text))
+		return must(hex.DecodeString(parts[1].(string)))
 	case "f":
-		return math.Float32frombits(uint32(must(strconv.ParseUint(text, 0, 32))))
+		return math.Float32frombits(scan[uint32](parts[1]))
 	case "d":
-		return math.Float64frombits(must(strconv.ParseUint(text, 0, 64)))
+		return math.Float64frombits(scan[uint64](parts[1]))
 	case "D":
-		value := must(strconv.ParseInt(parts[2].(string), 10, 32))
-		return amqp.Decimal{Scale: uint8(must(strconv.ParseUint(text, 10, 8))), Value: int32(value)}
+		return amqp.Decimal{Scale: scan[uint8](parts[1]), Value: scan[int32](parts[2])}
 	case "T":
-		return time.Unix(must(strconv.ParseInt(text, 10, 64)), 0)
+		return time.Unix(scan[int64](parts[1]), 0)
 	case "A":
 		return each(parts[1].([]any), untag)
 	case "F":
 		return amqp.Table(eachOf(parts[1].(object), untag))
 	case "t", "S":
 		return parts[1]
-	default:
-		return reflect.ValueOf(must(strconv.ParseInt(text, 10, 64))).Convert(integers[letter]).Interface()
 	}
+	kind := reflect.TypeOf(integers[parts[0].(string)])
+	return reflect.ValueOf(scan[int64](parts[1])).Convert(kind).Interface()
 }
 
 func each(items []any, change func(any) any) []any {

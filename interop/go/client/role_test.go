@@ -17,9 +17,9 @@ func TestAClosedChannelWaitsForTheReasonOfTheBroker(t *testing.T) {
 }
 
 func waits(t *testing.T, found error) {
-	r := newRole(&client{})
+	r := newRole()
 	closes, ended := make(chan *amqp.Error, 1), make(chan struct{})
-	go r.heed(closes, &amqp.Connection{})
+	go r.heed(closes)
 	go func() {
 		defer close(ended)
 		r.attempt(func() { panic(found) })
@@ -31,21 +31,21 @@ func waits(t *testing.T, found error) {
 	}
 	closes <- &amqp.Error{Code: amqp.NotFound, Reason: "no queue", Server: true}
 	<-ended
-	said, there := r.report()["closed"].(closed)
+	said, there := r.report()["closed"].(object)
 	if !there || r.report()["error"] != "" || said["code"] != amqp.NotFound || said["level"] != "channel" {
 		t.Fatalf("it reports %v", r.report())
 	}
 }
 
 func TestOurOwnCloseIsNoFailureAndTheFirstFailureStays(t *testing.T) {
-	r := newRole(&client{})
+	r := newRole()
 	closes := make(chan *amqp.Error, 1)
 	close(closes)
-	r.heed(closes, nil)
+	r.heed(closes)
 	if r.failed() {
 		t.Fatal("our own close is no failure")
 	}
-	r.attempt(func() { panic(io.EOF) })
+	r.end(io.EOF)
 	r.attempt(func() { panic(&amqp.Error{Code: amqp.NotFound, Server: true}) })
 	if told := r.report(); told["closed"] != nil || told["error"] != io.EOF.Error() {
 		t.Fatalf("it reports %v", told)
@@ -53,10 +53,10 @@ func TestOurOwnCloseIsNoFailureAndTheFirstFailureStays(t *testing.T) {
 }
 
 func TestALostConnectionIsAFailureEvenIfNobodyUsesIt(t *testing.T) {
-	r := newRole(&client{})
+	r := newRole()
 	closes := make(chan *amqp.Error, 1)
 	closes <- &amqp.Error{Code: amqp.FrameError, Reason: "EOF"}
-	r.heed(closes, nil)
+	r.heed(closes)
 	if said := r.report(); said["closed"] != nil || said["error"] == "" {
 		t.Fatalf("it reports %v", said)
 	}

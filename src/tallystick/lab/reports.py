@@ -56,7 +56,7 @@ def _read_received(told: Mapping[str, Any]) -> _Received:
     return _Received(
         stream, told["consumer"], sequence or 0, told["redelivered"], told["put_back"],
         int(told["arrived_ns"]), headers.get("SENT_NS"), told["length"], told["sha256"],
-        told["differs"], told if "body" in told else None,
+        told["differs"], told if told.get("body") is not None else None,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 //! Messages: seeded bodies, envelopes, properties, and header values as tagged JSON.
 
-use lapin::types::{AMQPValue, DecimalValue, FieldTable};
+use lapin::types::{AMQPType, AMQPValue, DecimalValue, FieldTable};
 use lapin::BasicProperties;
 use serde_json::{json, Value};
 use sha2::{Digest as _, Sha256};
@@ -27,13 +27,8 @@ pub fn first_difference(one: &[u8], other: &[u8]) -> i64 {
     parted.or(longer).map_or(-1, |at| at as i64)
 }
 
-pub fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.chars().filter_map(|one| one.to_digit(16)).map(|one| one as u8).collect();
-    digits.chunks(2).map(|pair| pair[0] * 16 + pair[1]).collect()
 }
 
 pub fn sha256(body: &[u8]) -> String {
@@ -41,8 +36,8 @@ pub fn sha256(body: &[u8]) -> String {
 }
 
 /// Carry an envelope as the RabbitMQ binding says; what is absent stays absent.
-pub fn project(body: &[u8]) -> Result<BasicProperties> {
-    let read: Value = serde_json::from_slice(body)?;
+pub fn project(body: Vec<u8>) -> Result<(Vec<u8>, BasicProperties)> {
+    let read: Value = serde_json::from_slice(&body)?;
     let meta = &read["meta"];
     let number = |value: &Value| value.as_i64().map(|number| number.to_string());
     let mut headers = json!({
@@ -53,11 +48,10 @@ pub fn project(body: &[u8]) -> Result<BasicProperties> {
     let blank = [' ', '\t', '\n', '\x0b', '\x0c', '\r'];
     let job = read["job"].as_str().filter(|job| !job.trim_matches(blank).is_empty());
     let properties: BasicProperties = serde_json::from_value(json!({
-        "kind": job.or(read["urn"].as_str()), "correlation_id": read["trace_id"],
-        "message_id": meta["id"], "app_id": "babelqueue", "content_type": "application/json",
-        "content_encoding": "utf-8", "delivery_mode": 2,
+        "kind": job.or(read["urn"].as_str()), "correlation_id": read["trace_id"], "message_id": meta["id"],
+        "app_id": "babelqueue", "content_type": "application/json", "content_encoding": "utf-8", "delivery_mode": 2,
     }))?;
-    Ok(properties.with_headers(untag_table(&headers)))
+    Ok((body, properties.with_headers(untag_table(&headers))))
 }
 
 fn retain(object: &mut Value, wanted: impl Fn(&Value) -> bool) {
@@ -78,26 +72,21 @@ pub fn properties_of(from: &BasicProperties) -> Result<Value> {
 fn tag(value: &AMQPValue) -> Value {
     match value {
         AMQPValue::Boolean(value) => json!(["t", value]),
-        AMQPValue::ShortShortInt(value) => json!(["b", value.to_string()]),
-        AMQPValue::ShortShortUInt(value) => json!(["B", value.to_string()]),
-        AMQPValue::ShortInt(value) => json!(["s", value.to_string()]),
-        AMQPValue::ShortUInt(value) => json!(["u", value.to_string()]),
-        AMQPValue::LongInt(value) => json!(["I", value.to_string()]),
-        AMQPValue::LongUInt(value) => json!(["i", value.to_string()]),
-        AMQPValue::LongLongInt(value) => json!(["l", value.to_string()]),
         AMQPValue::Float(value) => json!(["f", format!("0x{:08x}", value.to_bits())]),
         AMQPValue::Double(value) => json!(["d", format!("0x{:016x}", value.to_bits())]),
         AMQPValue::DecimalValue(it) => json!(["D", it.scale.to_string(), (it.value as i32).to_string()]),
-        AMQPValue::ShortString(value) => json!(["S", value.as_str()]),
         AMQPValue::LongString(value) => match std::str::from_utf8(value.as_bytes()) {
             Ok(text) => json!(["S", text]),
             Err(_) => json!(["x", hex(value.as_bytes())]),
         },
-        AMQPValue::Timestamp(value) => json!(["T", value.to_string()]),
         AMQPValue::ByteArray(value) => json!(["x", hex(value.as_slice())]),
         AMQPValue::FieldArray(items) => json!(["A", items.as_slice().iter().map(tag).collect::<Vec<_>>()]),
         AMQPValue::FieldTable(table) => json!(["F", tag_fields(table)]),
-        AMQPValue::Void => json!(["V"]),
+        other => {
+            let named = serde_json::to_value(other).unwrap_or_default(); // {"LongInt": 7}, or "Void"
+            let values = named.as_object().into_iter().flat_map(|named| named.values()).map(Value::to_string);
+            json!([other.get_type().get_id().to_string()].into_iter().chain(values).collect::<Vec<_>>())
+        }
     }
 }
 
@@ -110,6 +99,32 @@ pub fn tag_table(properties: &BasicProperties) -> Value {
     properties.headers().as_ref().map_or(json!({}), tag_fields)
 }
 
+fn untag(tagged: &Value) -> AMQPValue {
+    let word = |at: usize| tagged[at].as_str().unwrap_or_default();
+    let bits = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or_default();
+    let items = || tagged[1].as_array().into_iter().flatten();
+    match word(0) {
+        "f" => AMQPValue::Float(f32::from_bits(bits(word(1)) as u32)),
+        "d" => AMQPValue::Double(f64::from_bits(bits(word(1)))),
+        "D" => {
+            let [scale, value] = [1, 2].map(|at| word(at).parse::<i32>().unwrap_or_default());
+            AMQPValue::DecimalValue(DecimalValue { scale: scale as u8, value: value as u32 })
+        }
+        "S" => AMQPValue::LongString(word(1).into()),
+        "x" => {
+            let pairs = (0..word(1).len()).step_by(2).map(|at| &word(1)[at..at + 2]);
+            AMQPValue::ByteArray(pairs.map(|pair| bits(pair) as u8).collect::<Vec<_>>().into())
+        }
+        "A" => AMQPValue::FieldArray(items().map(untag).collect::<Vec<_>>().into()),
+        "F" => AMQPValue::FieldTable(untag_table(&tagged[1])),
+        tag => {
+            let value = word(1).parse::<i64>().map_or(tagged[1].clone(), Value::from);
+            let kind = tag.chars().next().and_then(AMQPType::from_id);
+            kind.and_then(|kind| AMQPValue::try_from(&value, kind)).unwrap_or(AMQPValue::Void)
+        }
+    }
+}
+
 /// Give the library's header table for a tagged one.
 pub fn untag_table(tagged: &Value) -> FieldTable {
     let mut table = FieldTable::default();
@@ -117,35 +132,4 @@ pub fn untag_table(tagged: &Value) -> FieldTable {
         table.insert(name.as_str().into(), untag(value));
     }
     table
-}
-
-fn untag(tagged: &Value) -> AMQPValue {
-    let word = |at: usize| tagged[at].as_str().unwrap_or_default();
-    let number = || word(1).parse::<i64>().unwrap_or_default();
-    let bits = || u64::from_str_radix(word(1).trim_start_matches("0x"), 16).unwrap_or_default();
-    match word(0) {
-        "t" => AMQPValue::Boolean(tagged[1] == true),
-        "b" => AMQPValue::ShortShortInt(number() as i8),
-        "B" => AMQPValue::ShortShortUInt(number() as u8),
-        "s" => AMQPValue::ShortInt(number() as i16),
-        "u" => AMQPValue::ShortUInt(number() as u16),
-        "I" => AMQPValue::LongInt(number() as i32),
-        "i" => AMQPValue::LongUInt(number() as u32),
-        "l" => AMQPValue::LongLongInt(number()),
-        "T" => AMQPValue::Timestamp(number() as u64),
-        "f" => AMQPValue::Float(f32::from_bits(bits() as u32)),
-        "d" => AMQPValue::Double(f64::from_bits(bits())),
-        "D" => {
-            let value = word(2).parse::<i32>().unwrap_or_default() as u32;
-            AMQPValue::DecimalValue(DecimalValue { scale: number() as u8, value })
-        }
-        "S" => AMQPValue::LongString(word(1).into()),
-        "x" => AMQPValue::ByteArray(unhex(word(1)).into()),
-        "A" => {
-            let items = tagged[1].as_array().into_iter().flatten();
-            AMQPValue::FieldArray(items.map(untag).collect::<Vec<_>>().into())
-        }
-        "F" => AMQPValue::FieldTable(untag_table(&tagged[1])),
-        _ => AMQPValue::Void,
-    }
 }
