@@ -2,6 +2,7 @@
 
     BROKER_publish_vs_bare          messages a second: `App.publish_all` / the bare loop
     BROKER_consume_vs_bare          receive, decode, handle, acknowledge: the worker / the loop
+    BROKER_consume_vs_aware         Kafka, Pulsar, not --quick: the same / reads native fields too
     BROKER_end_to_end_vs_babelqueue publish and consume together: ours / babelqueue 1.24.0
     BROKER_ours_publish_per_s ...   the rates themselves (this machine, this run)
 
@@ -38,7 +39,7 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import peers
-from transports_bare import BARE
+from transports_bare import AWARE, BARE
 from transports_message import TAKE, URN, payload
 
 from tallystick import App
@@ -147,6 +148,8 @@ def measure(broker: str, url: str, size: Size) -> dict[str, float]:
         "bare": (BARE[broker], url, count, sys.maxsize),
         "babelqueue": (Theirs, url, size.theirs, size.their_rounds),
     }
+    if broker in AWARE and size is FULL:
+        makers["aware"] = (AWARE[broker], url, count, sys.maxsize)
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     with ExitStack() as stack:
         contenders: dict[str, Any] = {}
@@ -169,6 +172,9 @@ def measure(broker: str, url: str, size: Size) -> dict[str, float]:
         f"{broker}_{verb}_vs_bare": median(map(truediv, rates["ours", verb], rates["bare", verb]))
         for verb in ("publish", "consume")
     }
+    if "aware" in makers:
+        ratios = map(truediv, rates["ours", "consume"], rates["aware", "consume"])
+        figures[f"{broker}_consume_vs_aware"] = median(ratios)
     ratio = end_to_end(middle, "ours") / end_to_end(middle, "babelqueue")
     figures[f"{broker}_end_to_end_vs_babelqueue"] = ratio
     per_second = {f"{broker}_{name}_{verb}_per_s": rate for (name, verb), rate in middle.items()}

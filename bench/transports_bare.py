@@ -4,11 +4,16 @@ Every loop writes the same bytes and native fields, hand-made with msgspec; wait
 confirms, `BATCH` at a time; takes up to `TAKE` at once; reads the JSON; and acknowledges after
 that, together where the client can. Connections stay open between rounds. `publish` and `consume`
 give the seconds that so many messages took.
+
+Kafka and Pulsar hand a message's native fields out only when asked, and a loop does not ask.
+`AWARE` has the same loops with that one call more: the contract has a worker read the version there
+before it reads the body.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
@@ -23,7 +28,7 @@ from confluent_kafka.cimpl import NewTopic
 from transports_amqp import ArtemisLoop, RabbitLoop
 from transports_message import BATCH, TAKE, Made, batches, look, make
 
-__all__ = ["BARE", "Bare"]
+__all__ = ["AWARE", "BARE", "Bare"]
 
 _PATIENCE: Final = 30.0
 
@@ -77,7 +82,8 @@ class RedisLoop:
 class KafkaLoop:
     """acks=all, idempotent, delivery reports, a commit that is waited for after every batch."""
 
-    def __init__(self, url: str, queue: str) -> None:
+    def __init__(self, url: str, queue: str, *, aware: bool = False) -> None:
+        self._aware = aware
         servers: dict[str, Any] = {"bootstrap.servers": urlsplit(url).netloc}
         admin = AdminClient(servers)
         admin.create_topics([NewTopic(queue, 1, 1)])[queue].result(_PATIENCE)
@@ -130,6 +136,8 @@ class KafkaLoop:
             for record in records:
                 if record.error() is not None:
                     raise SystemExit(record.error())
+                if self._aware:
+                    record.headers()
                 look(record.value() or b"")
             if records:
                 self._consumer.commit(message=records[-1], asynchronous=False)
@@ -257,7 +265,8 @@ def _servicebus_properties(made: Made) -> Any:
 class PulsarLoop:
     """A shared subscription; sends that are waited for in batches; an ack for each message."""
 
-    def __init__(self, url: str, queue: str) -> None:
+    def __init__(self, url: str, queue: str, *, aware: bool = False) -> None:
+        self._aware = aware
         self._client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
         topic = f"persistent://public/default/{queue}"
         self._consumer = self._client.subscribe(
@@ -294,6 +303,8 @@ class PulsarLoop:
         start = perf_counter()
         for _ in range(count):
             message = self._consumer.receive(int(_PATIENCE * 1000))
+            if self._aware:
+                message.properties()
             look(message.data())
             self._consumer.acknowledge(message)
         return perf_counter() - start
@@ -310,4 +321,8 @@ BARE: Final[dict[str, Callable[[str, str], Bare]]] = {
     "servicebus": ServiceBusLoop,
     "pulsar": PulsarLoop,
     "artemis": ArtemisLoop,
+}
+AWARE: Final[dict[str, Callable[[str, str], Bare]]] = {
+    "kafka": partial(KafkaLoop, aware=True),
+    "pulsar": partial(PulsarLoop, aware=True),
 }
