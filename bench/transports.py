@@ -52,6 +52,7 @@ COUNTS: Final = {
 }  # fmt: skip
 """Messages in a round, in the order in which the brokers start most quickly."""
 
+RATIOS: Final = (("bare", "publish"), ("bare", "consume"), ("aware", "consume"))
 OPTIONS: Final = {"kafka": "?reinject=0&group={0}"}
 
 
@@ -169,12 +170,10 @@ def measure(broker: str, url: str, size: Size) -> dict[str, float]:
             turn += 1
     middle = {key: median(values) for key, values in rates.items()}
     figures = {
-        f"{broker}_{verb}_vs_bare": median(map(truediv, rates["ours", verb], rates["bare", verb]))
-        for verb in ("publish", "consume")
+        f"{broker}_{verb}_vs_{peer}": median(map(truediv, rates["ours", verb], rates[peer, verb]))
+        for peer, verb in RATIOS
+        if peer in makers
     }
-    if "aware" in makers:
-        ratios = map(truediv, rates["ours", "consume"], rates["aware", "consume"])
-        figures[f"{broker}_consume_vs_aware"] = median(ratios)
     ratio = end_to_end(middle, "ours") / end_to_end(middle, "babelqueue")
     figures[f"{broker}_end_to_end_vs_babelqueue"] = ratio
     per_second = {f"{broker}_{name}_{verb}_per_s": rate for (name, verb), rate in middle.items()}
