@@ -244,26 +244,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="under 45 seconds")
     parser.add_argument("--json", action="store_true", help="one flat object as the last line")
+    parser.add_argument("--only", choices=("deliveries", "decode", "run"), help="one part of it")
     parser.add_argument("--messages", type=int, default=0)
     parser.add_argument("--ids", type=int, default=0)
     arguments = parser.parse_args()
     messages = arguments.messages or (40_000 if arguments.quick else 2_000_000)
     ids = arguments.ids or (500_000 if arguments.quick else 10_000_000)
-    rounds = 2 if arguments.quick else 3
+    rounds = 2 if arguments.quick else 5
+    only = arguments.only
     place = Path(tempfile.mkdtemp(prefix="tallystick-bench-"))
     ratios: dict[str, float] = {}
     try:
         registry = write_registry(place / "registry")
-        write_captures(place / "captures", messages)
+        if only != "deliveries":
+            write_captures(place / "captures", messages)
         catalog = load_catalog(registry)
         job = Job(catalog, registry_hash(catalog), str(place / "parts"))
         begun = time.perf_counter()
         with open_session("local[2]", {"spark.driver.memory": "1g"}) as session:
             print(f"session start-up {time.perf_counter() - begun:.1f} s (1-GB heap)")
-            ratios |= deliveries(session, place, ids, rounds)
-            least = 400_000 if arguments.quick else 2_000_000
-            ratios |= decode(session, place / "captures", job, messages, least, rounds)
-            if not arguments.quick:
+            if only in (None, "deliveries"):
+                ratios |= deliveries(session, place, ids, rounds)
+            if only in (None, "decode"):
+                least = 400_000 if arguments.quick else 2_000_000
+                ratios |= decode(session, place / "captures", job, messages, least, rounds)
+            if only == "run" or (only is None and not arguments.quick):
                 ratios |= whole(session, place / "captures", registry, place, 1)
     finally:
         shutil.rmtree(place)
