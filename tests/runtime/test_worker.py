@@ -367,8 +367,38 @@ def test_threads_that_are_busy_are_called_no_more_often_than_there_are() -> None
     execution = App("memory://", concurrency=3)._worker("default")[0]._execution
     worker = Worker(open_transport(Space()), "default", execution, Event())
     for _ in range(100):
-        worker._hand_out([Delivery(Frame(b"{}"), "default")] * 5)
+        worker._todo.extend([Delivery(Frame(b"{}"), "default")] * 5)
+        worker._call_hands()
     assert (len(worker._todo), worker._ring.qsize()) == (500, 3)
+
+
+def test_the_first_thread_rests_while_a_handlers_thread_talks_unless_it_is_called() -> None:
+    execution = App("memory://")._worker("default")[0]._execution
+    worker = Worker(open_transport(Space()), "default", execution, Event())
+    assert worker._rest() == 0
+    assert not worker._relieve()  # nothing came
+    assert 0 < worker._rest() <= _BUSY
+    worker._wake.set()
+    assert worker._rest() == 0
+
+
+def test_the_first_thread_does_not_stand_in_line_while_another_talks() -> None:
+    execution = App("memory://")._worker("default")[0]._execution
+    worker = Worker(open_transport(Space()), "default", execution, Event())
+    turns = list[float | None]()
+    worker._turn = turns.append  # type: ignore[assignment, method-assign]
+    with worker._token:
+        thread = Thread(target=worker.run, daemon=True)
+        thread.start()
+        thread.join(5 * _BUSY)
+        assert not turns
+        assert worker._relieve() is False  # the token is taken, and there is nothing else to do
+        worker._todo.append(Delivery(Frame(b"{}"), "default"))
+        assert worker._relieve() is True  # ask again after that one
+        worker._todo.clear()
+    thread.join(10)
+    assert turns == [None]
+    assert not thread.is_alive()
 
 
 def test_a_worker_that_fails_begins_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:

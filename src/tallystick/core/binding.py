@@ -227,7 +227,8 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
     """Give the attempts of a delivery; an absent count in the body reads as 0."""
     attempts = body_attempts or 0
     for section, key, offset, is_floor in binding.tallies:
-        native = read_count(sections.get(section, _NOTHING).get(key))
+        value = sections.get(section, _NOTHING).get(key)
+        native = None if value is None else read_count(value)
         if native is None:
             continue
         native -= offset
@@ -238,8 +239,9 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
 
 def read_count(value: Any) -> int | None:
     """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
-    if type(value) is not int:
-        if (type(value) is str or type(value) is bytes) and value in _FEW:
+    kind = type(value)
+    if kind is not int:
+        if (kind is str or kind is bytes) and value in _FEW:
             return _FEW[value]
         if isinstance(value, bytes):
             value = value.decode("latin-1")
@@ -280,7 +282,9 @@ def route(binding: Binding, sections: Sections, urn: str) -> str:
     """Give the URN to route by: the binding's own field where it has one, else the body's."""
     if binding.route is None:
         return urn
-    native = sections.get(binding.route.section, {}).get(binding.route.key)
+    native = sections.get(binding.route.section, _NOTHING).get(binding.route.key)
+    if native == urn:  # as nearly every message says
+        return urn
     return native if isinstance(native, str) and native.strip(ASCII_SPACE) else urn
 
 

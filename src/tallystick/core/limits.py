@@ -27,6 +27,8 @@ SHALLOW: Final = 2 * MAX_DEPTH
 
 def may_overflow(body: bytes) -> bool:
     """Tell whether 309 digits stand in a row; one in every 309 bytes is looked at first."""
+    if len(body) < len(_HUGE_INTEGER):
+        return False
     probe = body[len(_HUGE_INTEGER) - 1 :: len(_HUGE_INTEGER)]
     if len(probe.translate(None, _DIGITS)) == len(probe):
         return False

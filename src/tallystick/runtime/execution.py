@@ -38,7 +38,6 @@ from tallystick.runtime.telemetry import Probe
 __all__ = ["Execution"]
 
 _LOG: Final = logging.getLogger("tallystick.runtime")
-_NONE: Final[Mapping[str, Any]] = {}
 _WORN_OUT: Final = Failure("failed", "delivered too often", final=True, kept=True)
 
 
@@ -92,25 +91,15 @@ class Execution:
         return self._fail(reading, Failure("failed", reading.fault, final=True))
 
     def _handle(self, handler: Handler, reading: Reading) -> Plan:
-        envelope = reading.envelope
-        message_id = envelope.meta.id if envelope is not None and envelope.meta else None
         try:
-            if handler.wants_transaction:
-                verdict = run_in_transaction(
-                    self.claims, message_id, lambda lent: self._call(handler, reading, lent)
-                )
-            elif self.claims is None or not message_id:
-                self._call(handler, reading)
-                verdict = "run"
-            else:
-                verdict = run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
+            verdict = self._run_once(handler, reading)
         except StoreUnavailable as error:
             return self._release(reading, self.redact(str(error)))
         except _WornOut:
             return self._fail(reading, _WORN_OUT)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
             name = f"{type(error).__module__}.{type(error).__qualname__}"
-            data = envelope.data if envelope is not None else None
+            data = reading.envelope.data if reading.envelope is not None else None
             said = mask_text(self.contracts, reading.urn, data, str(error) or name)
             text = self.redact(said)
             failure = Failure("failed", text, name, final=isinstance(error, Unfit))
@@ -119,26 +108,47 @@ class Execution:
             return self._release(reading, "another worker holds this message")
         return plan_success(reading, "handled" if verdict == "run" else "skipped")
 
+    def _run_once(self, handler: Handler, reading: Reading) -> str:
+        """Call the handler unless this message had its effect before; give what came of it."""
+        if self.claims is None and not handler.wants_transaction:
+            self._call(handler, reading)
+            return "run"
+        meta = reading.envelope.meta if reading.envelope is not None else None
+        message_id = meta.id if meta is not None else None
+        if handler.wants_transaction:
+            return run_in_transaction(
+                self.claims, message_id, lambda lent: self._call(handler, reading, lent)
+            )
+        if self.claims is not None and message_id:
+            return run_claimed(self.claims, message_id, lambda: self._call(handler, reading))
+        self._call(handler, reading)
+        return "run"
+
     def _call(self, handler: Handler, reading: Reading, transaction: Any = None) -> None:
         envelope = reading.envelope
         if envelope is None:
             raise AssertionError("a message without an envelope reached a handler")
         if reading.attempts >= self.rules.worn_out:  # asked here, where it is ours
             raise _WornOut
-        arguments: tuple[Any, ...] = (convert_payload(handler, envelope.data),)
-        if handler.wants_message:
-            delivery = reading.delivery
-            headers = headers_of(self.rules.binding, delivery.frame.sections)
-            message = Message(reading.urn, delivery.queue, reading.attempts, envelope, headers)
-            arguments = (*arguments, message)
-        named = {"transaction": transaction} if handler.wants_transaction else _NONE
+        payload = convert_payload(handler, envelope.data)
         if self.probe is None:
-            self._run(handler, arguments, named)
+            self._run(handler, payload, reading, transaction)
         else:
             with self.probe.processing(reading):
-                self._run(handler, arguments, named)
+                self._run(handler, payload, reading, transaction)
 
-    def _run(self, handler: Handler, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    def _run(self, handler: Handler, payload: Any, reading: Reading, transaction: Any) -> None:
+        if not handler.wants_more:
+            handler.function(payload)
+            return
+        arguments = [payload]
+        if handler.wants_message and reading.envelope is not None:
+            delivery = reading.delivery
+            headers = headers_of(self.rules.binding, delivery.frame.sections)
+            arguments.append(
+                Message(reading.urn, delivery.queue, reading.attempts, reading.envelope, headers)
+            )
+        named = {"transaction": transaction} if handler.wants_transaction else {}
         result = handler.function(*arguments, **named)
         if handler.is_async:
             self._await(result)

@@ -66,6 +66,12 @@ class Handler:
     wants_message: bool = False
     is_async: bool = False
     wants_transaction: bool = False
+    wants_more: bool = field(init=False)
+    """Whether a call of the function with the payload alone is not all."""
+
+    def __post_init__(self) -> None:
+        more = self.wants_message or self.is_async or self.wants_transaction
+        object.__setattr__(self, "wants_more", more)
 
 
 def describe_handler(urn: str, function: Callable[..., Any]) -> Handler:

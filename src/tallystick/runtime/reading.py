@@ -61,7 +61,7 @@ def read(binding: Binding, delivery: Delivery) -> Reading:
         label = f"{rejection.message} (byte {rejection.offset})"
         return Reading("poison", delivery, attempts, fault=str(rejection), label=label)
     attempts = bindings.reconcile(binding, envelope.attempts, sections)
-    urn = bindings.route(binding, sections, envelope.urn)
+    urn = bindings.route(binding, sections, envelope.job)
     meta = envelope.meta
     version = meta.schema_version if meta is not None else None
     if version is None or version == SCHEMA_VERSION:

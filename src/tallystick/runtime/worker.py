@@ -78,6 +78,7 @@ class Worker:
         self._relieved: Final = transport.capabilities.buffered
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
+        self._relieved_at = -inf
         self._active_at = 0.0
         self._attend_at = 0.0
         self._running: dict[int, Delivery] = {}
@@ -127,27 +128,45 @@ class Worker:
     def _consume(self, idle: float | None) -> None:
         self._active_at = monotonic() + self._transport.capabilities.warm_up
         while not self._stopping.is_set():
-            with self._token:
-                self._check()
-                self._renew()
-                room = self._exchange() if self._is_time() else self._room()
-                if not room and self._taken >= self._limit and not self._busy():
-                    return
-                took = self._take(room, self._wait(idle)) if room else 0
-                if self._busy():
-                    self._active_at = max(self._active_at, monotonic())
-                elif room and idle is not None and monotonic() - self._active_at >= idle:
-                    if self._away is not None:  # that nothing came says nothing about the queue
-                        raise self._away
-                    return
-                if not room:
-                    self._attend()
-                leaves = not room or (took and self._relieved)
-                nap = min(_BUSY, self._held.next - monotonic()) if leaves else 0.0
+            nap: float | None = _BUSY
+            # not to stand in line for the token: who is given it while another has the interpreter
+            # holds up all the others
+            if self._token.acquire(timeout=_BUSY if self._wake.is_set() else 0):
+                try:
+                    self._check()
+                    self._renew()
+                    nap = self._rest() or self._turn(idle)
+                finally:
+                    self._token.release()
+                self._call_hands()
+            if nap is None:
+                return
             self._sleep(nap)
         with self._token:
             self._stop()
             self._check()
+
+    def _rest(self) -> float:
+        """Give how long a handler's thread, which has just talked, need not be relieved in turn."""
+        rest = self._relieved_at + _BUSY - monotonic()
+        return rest if rest > 0 and not self._wake.is_set() else 0.0
+
+    def _turn(self, idle: float | None) -> float | None:
+        """Settle and receive; give how long to sleep then, or None at the end of the run."""
+        room = self._exchange() if self._is_time() else self._room()
+        if not room and self._taken >= self._limit and not self._busy():
+            return None
+        took = self._take(room, self._wait(idle)) if room else 0
+        if self._busy():
+            self._active_at = max(self._active_at, monotonic())
+        elif room and idle is not None and monotonic() - self._active_at >= idle:
+            if self._away is not None:  # that nothing came says nothing about the queue
+                raise self._away
+            return None
+        if not room:
+            self._attend()
+        leaves = not room or (took and self._relieved)
+        return min(_BUSY, self._held.next - monotonic()) if leaves else 0.0
 
     def _check(self) -> None:
         """End by what went wrong in a handler's thread."""
@@ -161,18 +180,22 @@ class Worker:
 
     def _relieve(self) -> bool:
         """Settle and receive in a handler's thread; say whether there is more to handle."""
-        if self._stopping.is_set() or not self._token.acquire(blocking=False):
+        if self._stopping.is_set():
             return False
+        if not self._token.acquire(blocking=False):
+            return bool(self._todo)  # another is at it, and there is time to ask again
         try:
             if self._is_over or self._fault is not None:
                 return False
             room = self._exchange()
             self._take(room, 0 if self._running else _BUSY)
+            self._relieved_at = monotonic()
         except BaseException as fault:  # noqa: BLE001 (the run ends by it, in its own thread)
             self._fault = fault
             return False
         finally:
             self._token.release()
+        self._call_hands()
         return bool(self._todo)
 
     def _attend(self) -> None:
@@ -196,13 +219,15 @@ class Worker:
             if delivery.lease is not None:
                 self._leases.begin(delivery, now)
         self._running.update(zip(map(id, deliveries), deliveries, strict=True))
-        self._hand_out([one for one in deliveries if not one.group or self._lanes.enter(one)])
+        if self._relieved and deliveries:
+            self._wake.clear()  # who waited for these talks again by himself
+        self._todo.extend([one for one in deliveries if not one.group or self._lanes.enter(one)])
         self._taken += len(deliveries)
         return len(deliveries)
 
-    def _hand_out(self, deliveries: list[Delivery]) -> None:
-        self._todo.extend(deliveries)
-        for _ in range(min(len(deliveries), self._settings.concurrency - self._ring.qsize())):
+    def _call_hands(self) -> None:
+        """Wake threads for what is to be handled, without the token: they may want it at once."""
+        for _ in range(min(len(self._todo), self._settings.concurrency - self._ring.qsize())):
             self._ring.put(True)  # never more than there are threads: each takes all it finds
 
     def _wait(self, idle: float | None) -> float:
@@ -293,7 +318,7 @@ class Worker:
         for one in deliveries:
             self._failed.pop(id(one), None)
         behind = (self._lanes.leave(one) for one in deliveries)
-        self._hand_out([one for one in behind if one is not None])
+        self._todo.extend([one for one in behind if one is not None])
 
     def _run_again(self, plan: Plan) -> None:
         """Handle a message of a group again, before those behind it."""
@@ -304,7 +329,7 @@ class Worker:
         self._taken += 1
         self._lanes.resume(delivery)
         self._running[id(delivery)] = delivery
-        self._hand_out([delivery])
+        self._todo.extend([delivery])
 
     def _return_lane(self, plan: Plan) -> list[Plan]:
         """Give the plans that hand a lane back, its head last: it is to come first."""

@@ -27,6 +27,8 @@ class _Whole(Envelope, frozen=True, gc=False, eq=False):
 
 
 _DOUBTFUL: Final = Envelope()
+_FIRST_VISIBLE: Final = "!"
+"""A text that does not stand before this one begins with no white space of ASCII."""
 _quick_decode: Final = msgspec.json.Decoder(Envelope).decode
 _whole_decode: Final = msgspec.json.Decoder(_Whole).decode
 
@@ -45,7 +47,7 @@ def decode(body: bytes | bytearray | memoryview, *, whole: bool = False) -> Enve
     job = envelope.job
     if (
         type(job) is not str
-        or not job.strip(ASCII_SPACE)
+        or (job < _FIRST_VISIBLE and not job.strip(ASCII_SPACE))
         or envelope.alias is not UNSET
         or (not body.isascii() and not is_utf8(body))
         or (len(body) > SHALLOW and exceeds_a_limit(body))
