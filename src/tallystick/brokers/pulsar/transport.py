@@ -46,6 +46,8 @@ _OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout
 _LULL_MS: Final = 1
 _GATHER: Final = 0.005
 """Many together cost less: what has come is handed out after a lull, or after so many seconds."""
+_TOGETHER: Final = 48
+"""So many at a time are taken from the client in one call, where there is room for them."""
 _PAUSE: Final = 0.2
 _TRIES: Final = 3
 _FINAL: Final = (
@@ -125,7 +127,13 @@ class PulsarTransport:
             messages.append(consumer.receive(wait))
             end = monotonic() + _GATHER
             while len(messages) < limit and monotonic() < end:
-                messages.append(consumer.receive(_LULL_MS))
+                if limit - len(messages) < _TOGETHER:
+                    messages.append(consumer.receive(_LULL_MS))
+                    continue
+                more = consumer.batch_receive()
+                messages += more
+                if len(more) < _TOGETHER:
+                    break
         except pulsar.PulsarException as error:
             if not messages and not isinstance(error, pulsar.Timeout):
                 raise  # else what was taken is ours to handle, and the next call says what is wrong
@@ -133,7 +141,8 @@ class PulsarTransport:
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Acknowledge each."""
-        mine = [one.handle for one in deliveries if self._is_mine(one)]
+        consumers = self._consumers
+        mine = [one.handle for one in deliveries if consumers.get(one.queue) is one.handle[0]]
         with self._talking():
             for consumer, message in mine:
                 consumer.acknowledge(message)
@@ -220,6 +229,7 @@ class PulsarTransport:
             consumer_type=pulsar.ConsumerType.Shared,
             initial_position=pulsar.InitialPosition.Earliest,
             negative_ack_redelivery_delay_ms=self._nack_ms,
+            batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(_TOGETHER, -1, _LULL_MS),
         )
 
     def _insist(self, ask: Callable[..., Any], *words: Any, **settings: Any) -> Any:
