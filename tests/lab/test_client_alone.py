@@ -12,7 +12,7 @@ import pika  # type: ignore[import-untyped]
 import pika.data  # type: ignore[import-untyped]
 import pytest
 
-from tallystick.lab.assignment import complete
+from tallystick.lab.assignment import instruct
 from tallystick.lab.control import Control, Kind, Role, read_control, write_control
 from tallystick.lab.instance import Part
 from tallystick.lab.reports import join_reports, tally_report
@@ -37,7 +37,8 @@ class Line:
 
     def say(self, control: Control, name: str = "") -> None:
         if control.kind is Kind.ASSIGN_ROLE:
-            control = replace(control, body=complete(control.body, {}))
+            told = instruct(Role(control.fields["ROLE"]), control.body, {})
+            control = replace(control, body=told)
         headers, body = write_control(control)
         properties = pika.BasicProperties(
             headers=headers, reply_to=self._to, correlation_id=control.assignment
@@ -62,7 +63,7 @@ class Line:
 
     def hear_report(self, asked: Control, role: Role, **body: Any) -> Control:
         """Ask for a report; give it as a judge reads it."""
-        told = join_reports(role, None, self.ask(asked, "it"))
+        told = join_reports(role, None, self.ask(asked, "it"), {})
         return tally_report(Part("it", role, {}, body), told, 0)
 
     def close(self) -> None:
@@ -99,7 +100,8 @@ def test_an_enlistment_has_name_key_and_capabilities(
     line, guest = alone()
     reply = line.ask(Control(Kind.INVITE, {}, {}, "x"))
     assert (reply.kind, reply.client, reply.assignment) == (Kind.ENLIST, "it", "x")
-    assert reply.fields["CLIENT_PRIVATE_CONTROL_KEY"] == f"{guest.client.key}.it"
+    key = guest.client.given["control_key"]
+    assert reply.fields["CLIENT_PRIVATE_CONTROL_KEY"] == f"{key}.it"
     assert reply.body["library"] == "pika"
     assert "immediate" in reply.body["cannot"]
 
@@ -194,7 +196,7 @@ def test_a_role_reports_what_is_new_and_ends_when_it_is_told_to(
     for batch in range(3):
         fields = {"FIRST": batch * 5, "MESSAGE_COUNT": 5, "FINAL": batch == 2}
         said = line.ask(Control(Kind.START, fields, {}, "s"), "it")
-        told = join_reports(Role.SENDER, told, said)
+        told = join_reports(Role.SENDER, told, said, {})
         declared = line.channel.queue_declare(place["queue"], passive=True)
         assert declared.method.message_count == said.fields["MESSAGE_COUNT"] == 5 * (batch + 1)
     assert told
@@ -233,7 +235,7 @@ def test_terminate_is_understood_in_either_field(
     """IOP-34: its prose says CONTROL_TOPIC, its table CONTROL_TYPE."""
     line, guest = alone()
     properties = pika.BasicProperties(headers={"CONTROL_TOPIC": "TERMINATE"})
-    line.channel.basic_publish("amq.topic", guest.client.key, b"", properties)
+    line.channel.basic_publish("amq.topic", guest.client.given["control_key"], b"", properties)
     assert guest.join() == 0
 
 

@@ -35,11 +35,17 @@ def came(number: int, **other: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tally(part: Part, *lists: list[dict[str, Any]], shift: int = 0, **more: Any) -> Any:
+def tally(
+    part: Part,
+    *lists: list[dict[str, Any]],
+    shift: int = 0,
+    about: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Any:
     told = None
     for messages in lists:
         said = Control(Kind.REPORT, {}, {**QUIET, "messages": messages, **more})
-        told = reports.join_reports(part.role, told, said)
+        told = reports.join_reports(part.role, told, said, about or {})
     assert told
     return reports.tally_report(part, told, shift).body
 
@@ -110,7 +116,7 @@ def test_the_time_of_a_batch_ends_with_it() -> None:
     for started, messages in (("10", batch), ("500", batch), ("500", [])):
         times = {"started_ns": started, "ended_ns": f"{started}0", "messages": messages}
         said = Control(Kind.REPORT, {}, {**QUIET, **times})
-        told = reports.join_reports(Role.SENDER, told, said)
+        told = reports.join_reports(Role.SENDER, told, said, {})
     assert told
     body = reports.tally_report(SENDER, told, 0).body
     assert body["spans"] == [("10", "100"), ("500", "5000")]
@@ -189,13 +195,13 @@ ROWS: list[tuple[Role, dict[str, Any], str]] = [
     (Role.RECEIVER, {"ack_mode": "auto"}, ""),
     (Role.SENDER, {"ack_mode": "tx"}, ""),
     (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["S", ""]}]}}, ""),
-    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["A", [["t", True]]]}]}},
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["A", [["t", "true"]]]}]}},
      "lib cannot write a header value of type t"),
-    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["t", True]}]}},
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["t", "true"]}]}},
      "lib cannot write a header value of type t"),
     (Role.SENDER, {"header_fields": {"a": 3, "b": [], "c": ["A", 3]}}, ""),
     (Role.SENDER, {"header_fields": 3}, ""),
-    (Role.RECEIVER, {"header_fields": {"a": ["t", True]}}, ""),
+    (Role.RECEIVER, {"header_fields": {"a": ["t", "true"]}}, ""),
 ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
   private record Meta(String id, String lang, Integer schemaVersion) { }
   private record Task(Object job, String urn, String traceId, Integer attempts, Meta meta) { }
 
-  static byte[] json(Object value) { return GSON.toJson(value).getBytes(UTF_8); }
+  static String json(Object value) { return GSON.toJson(value); }
   static <T> T parse(byte[] text, Class<T> type) { return GSON.fromJson(new String(text, UTF_8), type); }
   static Map<String, Object> headers(AMQP.BasicProperties of) { return requireNonNullElse(of.getHeaders(), Map.of()); }
 
@@ -68,12 +68,12 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
 
   /** Give the tagged form; the library reads uint8 and uint16 as Integer and uint32 as Long. */
   private static List<Object> tag(Object value) {
-    if (value instanceof Boolean) return List.of("t", value);
+    if (value instanceof Boolean) return List.of("t", value.toString());
     if (value instanceof Byte) return List.of("b", value.toString());
     if (value instanceof Short) return List.of("s", value.toString());
     if (value instanceof Integer || value instanceof Long) return List.of("*", value.toString());
-    if (value instanceof Float it) return List.of("f", String.format("0x%08x", Float.floatToRawIntBits(it)));
-    if (value instanceof Double it) return List.of("d", String.format("0x%016x", Double.doubleToRawLongBits(it)));
+    if (value instanceof Float) return List.of("f", value.toString());
+    if (value instanceof Double) return List.of("d", value.toString());
     if (value instanceof BigDecimal number) return List.of("D", "" + number.scale(), "" + number.unscaledValue());
     if (value instanceof Date date) return List.of("T", "" + date.getTime() / 1000);
     if (value instanceof byte[] bytes) return List.of("x", HEX.formatHex(bytes));
@@ -105,8 +105,8 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
       case "s" -> value.getAsShort();
       case "I" -> value.getAsInt();
       case "l" -> value.getAsLong();
-      case "f" -> Float.intBitsToFloat(Integer.parseUnsignedInt(value.getAsString().substring(2), 16));
-      case "d" -> Double.longBitsToDouble(Long.parseUnsignedLong(value.getAsString().substring(2), 16));
+      case "f" -> value.getAsFloat();
+      case "d" -> value.getAsDouble();
       case "D" -> new BigDecimal(tagged.get(2).getAsBigInteger(), value.getAsInt());
       case "S" -> value.getAsString();
       case "T" -> new Date(value.getAsLong() * 1000);
