@@ -32,16 +32,15 @@ type Held = HashMap<ShortString, UnboundedSender<Request>>;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    stop_on(converse().await);
-    eprintln!("rust client: nothing heard");
-    exit(3)
+    match converse().await {
+        Ok(()) => stop(3, "nothing heard"),
+        Err(error) => stop(1, &error.to_string()),
+    }
 }
 
-fn stop_on(done: Result<()>) {
-    if let Err(error) = done {
-        eprintln!("rust client: {error}");
-        exit(1)
-    }
+fn stop(code: i32, why: &str) {
+    eprintln!("rust client: {why}");
+    exit(code)
 }
 
 /// Talk until there is too long a silence (IOP-5).
@@ -73,7 +72,7 @@ async fn handle(control: &Channel, message: Delivery, held: &mut Held) -> Result
     }
     let id = message.properties.correlation_id().clone().unwrap_or_default();
     match (text(&fields["CONTROL_TYPE"][1]), text(&fields["TEST_NAME"][1])) {
-        ("INVITE", test) if GIVEN["tests"].split(' ').all(|known| known != test) && test != "" => {
+        ("INVITE", test) if GIVEN["tests"].split(' ').all(|known| known != test) && !test.is_empty() => {
             let reason = json!({"REASON": ["S", format!("there is no test {test}")]});
             reply(control, &message, "DECLINE", reason, "").await?;
         }
@@ -87,12 +86,13 @@ async fn handle(control: &Channel, message: Delivery, held: &mut Held) -> Result
         }
         ("ASSIGN_ROLE", _) => {
             let (sender, asked) = unbounded_channel();
-            tokio::spawn(play(control.clone(), Role::new(&id), asked));
+            let play = play(control.clone(), Role::new(&id), asked);
+            tokio::spawn(async { play.await.unwrap_or_else(|error| stop(1, &error.to_string())) });
             sender.send((message, fields))?;
             held.insert(id, sender);
         }
         ("START" | "STATUS_REQUEST", _) => {
-            let last = fields["FINAL"][1] == true;
+            let last = fields["FINAL"][1] == "true";
             let role = if last { held.remove(&id) } else { held.get(&id).cloned() };
             role.map(|role| role.send((message, fields))); // nobody listens when the role failed to begin
         }
@@ -114,7 +114,7 @@ async fn reply(control: &Channel, request: &Delivery, kind: &str, mut fields: Va
 }
 
 /// Do what a role is asked, one after the other: accept it when it is ready, then report.
-async fn play(control: Channel, mut role: Role, mut asked: UnboundedReceiver<Request>) {
+async fn play(control: Channel, mut role: Role, mut asked: UnboundedReceiver<Request>) -> Result<()> {
     while let Some((request, fields)) = role.attend(asked.recv()).await {
         let done = match text(&fields["CONTROL_TYPE"][1]) {
             "ASSIGN_ROLE" => role.open(&request.data, fields["ROLE"][1] == "SENDER").await,
@@ -124,19 +124,20 @@ async fn play(control: Channel, mut role: Role, mut asked: UnboundedReceiver<Req
         role.keep(done);
         let mut told = json!({"CORRELATION_ID": ["S", role.correlation]});
         if fields["CONTROL_TYPE"][1] == "ASSIGN_ROLE" && !role.failed() {
-            stop_on(reply(&control, &request, "ACCEPT_ROLE", told, "").await);
+            reply(&control, &request, "ACCEPT_ROLE", told, "").await?;
             continue;
         }
-        let (report, last) = (role.report().await, fields["FINAL"][1] != false);
+        let (report, last) = (role.report().await, fields["FINAL"][1] != "false");
         for connection in role.connections.iter().filter(|_| last) {
             let _ = connection.close(200, "done".into()).await; // the broker may have closed it already
         }
         told["MESSAGE_COUNT"] = json!(["I", role.count.to_string()]);
-        stop_on(reply(&control, &request, "REPORT", told, &report.to_string()).await);
+        reply(&control, &request, "REPORT", told, &report.to_string()).await?;
         if last {
             break;
         }
     }
+    Ok(())
 }
 
 /// A role has its parameters, what it opened, and what happened since its last report.
@@ -313,33 +314,32 @@ impl Role {
     }
 
     async fn publish(&mut self, at: usize, sequence: u64) -> Result<()> {
-        let (publisher, to) = (at as u64, &self.p["destinations"]);
-        let to = &to[(publisher + sequence) as usize % to.as_array().map_or(1, Vec::len)];
+        let (body, properties) = match self.p["envelopes"].as_array().filter(|all| !all.is_empty()) {
+            Some(all) => project(STANDARD.decode(text(&all[sequence as usize % all.len()]))?)?,
+            None => (self.body(sequence), self.properties(at, sequence)),
+        };
+        let to = self.p["destinations"].as_array().ok_or("there are no destinations")?;
+        let to = &to[(at + sequence as usize) % to.len()];
         let [exchange, key] = ["exchange", "key"].map(|name| text(&to[name]).into());
         let bits = BasicPublishOptions { mandatory: self.is("mandatory"), immediate: self.is("immediate") };
-        let (body, properties) = self.message(publisher, sequence)?;
         drop(self.lines[at].channel.basic_publish(exchange, key, bits, &body, properties).await?);
-        let sha256 = self.look(&body, sequence).0;
-        self.messages.push(json!({"publisher": publisher, "sequence": sequence, "sha256": sha256}));
+        let (sha256, _) = self.look(&body, sequence);
+        self.messages.push(json!({"publisher": at, "sequence": sequence, "sha256": sha256}));
         self.count += 1;
         Ok(())
     }
 
-    fn message(&self, publisher: u64, sequence: u64) -> Result<(Vec<u8>, BasicProperties)> {
-        if let Some(envelopes) = self.p["envelopes"].as_array().filter(|envelopes| !envelopes.is_empty()) {
-            return project(STANDARD.decode(text(&envelopes[sequence as usize % envelopes.len()]))?);
-        }
+    fn properties(&self, publisher: usize, sequence: u64) -> BasicProperties {
         let mut headers = self.p["header_fields"].clone();
         headers["CLIENT_NAME"] = json!(["S", GIVEN["client_name"]]);
         headers["PUBLISHER"] = json!(["I", publisher.to_string()]);
         headers["SEQUENCE"] = json!(["I", sequence.to_string()]);
         headers["SENT_NS"] = json!(["l", now().to_string()]);
-        let properties = BasicProperties::default()
+        BasicProperties::default()
             .with_headers(untag_table(&headers))
             .with_correlation_id(self.correlation.as_str().into())
             .with_delivery_mode(self.number("delivery_mode") as u8)
-            .with_content_type("application/octet-stream".into());
-        Ok((self.body(sequence), properties))
+            .with_content_type("application/octet-stream".into())
     }
 
     /// Give the body of a message: the first 31 bytes of a hash, over and over.
@@ -367,8 +367,8 @@ impl Role {
         let tag = message.delivery_tag;
         if tag <= self.number("requeue_first") {
             self.note(at, &message, true)?;
-            self.lines[at].channel.basic_nack(tag, BasicNackOptions { requeue: true, multiple: false }).await?;
-            return Ok(());
+            let bits = BasicNackOptions { requeue: true, multiple: false };
+            return Ok(self.lines[at].channel.basic_nack(tag, bits).await?);
         }
         self.lines[at].last = tag;
         self.lines[at].open += 1;
@@ -413,7 +413,7 @@ impl Role {
         while self.count < number(fields, "WAIT_COUNT") && !self.failed() && now() < end {
             self.attend(sleep(Duration::from_millis(1))).await;
         }
-        if fields["FINAL"][1] != true || self.deliveries.is_empty() {
+        if fields["FINAL"][1] != "true" || self.deliveries.is_empty() {
             return Ok(());
         }
         for one in &self.lines {
