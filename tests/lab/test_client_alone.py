@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,8 +30,8 @@ class Line:
         self.channel = self._connection.channel()
         self._key = key
         self._replies: SimpleQueue[Any] = SimpleQueue()
-        self._to = self.channel.queue_declare("", exclusive=True).method.queue
-        self.channel.basic_consume(self._to, self._take, auto_ack=True)
+        self.to = self.channel.queue_declare("", exclusive=True).method.queue
+        self.channel.basic_consume(self.to, self._take, auto_ack=True)
 
     def _take(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
         self._replies.put((properties, body))
@@ -41,7 +42,7 @@ class Line:
             control = replace(control, body=told)
         headers, body = write_control(control)
         properties = pika.BasicProperties(
-            headers=headers, reply_to=self._to, correlation_id=control.assignment
+            headers=headers, reply_to=self.to, correlation_id=control.assignment
         )
         key = f"{self._key}.{name}" if name else self._key
         self.channel.basic_publish("amq.topic", key, body, properties)
@@ -203,6 +204,20 @@ def test_a_role_reports_what_is_new_and_ends_when_it_is_told_to(
     tallied = tally_report(Part("it", Role.SENDER, {}, body), told, 0).body
     assert (tallied["sent"], tallied["closed"]) == (["0-14"], None)
     assert int(tallied["started_ns"]) < int(tallied["ended_ns"])
+
+
+def test_a_role_without_parameters_is_an_error_and_no_end(
+    alone: Callable[..., tuple[Line, Guest]],
+) -> None:
+    line, guest = alone()
+    headers = {"CONTROL_TYPE": "ASSIGN_ROLE", "ROLE": "RECEIVER"}
+    properties = pika.BasicProperties(headers=headers, reply_to=line.to, correlation_id="r")
+    key = guest.client.given["private_key"]
+    line.channel.basic_publish("amq.topic", key, b"", properties)
+    said, body = line.hear()
+    assert said.headers["CONTROL_TYPE"] == "REPORT"
+    assert json.loads(body)["error"]
+    assert line.ask(Control(Kind.INVITE, {}, {}, "x")).kind is Kind.ENLIST
 
 
 @contextmanager

@@ -5,10 +5,8 @@ import java.io.*;
 import java.util.*;
 
 /**
- * The Java client of the lab (docs/reference/lab-protocol.md), on com.rabbitmq:amqp-client.
- *
- * <p>It does what it is told and reports what it did; it never judges. This file is the control
- * conversation, Role plays the roles, Message makes and reads messages.
+ * The Java client of the lab (docs/reference/lab-protocol.md), on com.rabbitmq:amqp-client. It does what it is told
+ * and reports what it did; it never judges. Here is the conversation, Role plays the roles, Message makes messages.
  */
 public final class Main {
   static final ConnectionFactory BROKER = new ConnectionFactory();

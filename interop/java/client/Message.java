@@ -5,8 +5,7 @@ import com.google.gson.*;
 import com.rabbitmq.client.*;
 import java.math.*;
 import java.security.MessageDigest;
-import java.time.Instant;
-import java.time.temporal.ChronoUnit;
+import java.time.*;
 import java.util.*;
 
 /** A message to send, and how messages are made and read: bodies, envelopes, tagged values. */
@@ -14,6 +13,8 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
   static final HexFormat HEX = HexFormat.of();
   private static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping()
       .setFieldNamingPolicy(FieldNamingPolicy.LOWER_CASE_WITH_UNDERSCORES).create();
+  private static final Map<Class<?>, String> SCALARS = Map.of(Boolean.class, "t", Byte.class, "b", Short.class, "s",
+      Integer.class, "*", Long.class, "*", Float.class, "f", Double.class, "d");
 
   private record Meta(String id, String lang, Integer schemaVersion) { }
   private record Task(Object job, String urn, String traceId, Integer attempts, Meta meta) { }
@@ -23,7 +24,7 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
   static Map<String, Object> headers(AMQP.BasicProperties of) { return requireNonNullElse(of.getHeaders(), Map.of()); }
 
   /** Unix time in nanoseconds. */
-  static long now() { return ChronoUnit.NANOS.between(Instant.EPOCH, Instant.now()); }
+  static long now() { return Duration.between(Instant.EPOCH, Instant.now()).toNanos(); }
 
   static byte[] sha256(byte[] of) throws Exception { return MessageDigest.getInstance("SHA-256").digest(of); }
 
@@ -68,20 +69,15 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
 
   /** Give the tagged form; the library reads uint8 and uint16 as Integer and uint32 as Long. */
   private static List<Object> tag(Object value) {
-    if (value instanceof Boolean) return List.of("t", value.toString());
-    if (value instanceof Byte) return List.of("b", value.toString());
-    if (value instanceof Short) return List.of("s", value.toString());
-    if (value instanceof Integer || value instanceof Long) return List.of("*", value.toString());
-    if (value instanceof Float) return List.of("f", value.toString());
-    if (value instanceof Double) return List.of("d", value.toString());
+    if (value == null) return List.of("V");
+    if (SCALARS.containsKey(value.getClass())) return List.of(SCALARS.get(value.getClass()), value.toString());
     if (value instanceof BigDecimal number) return List.of("D", "" + number.scale(), "" + number.unscaledValue());
     if (value instanceof Date date) return List.of("T", "" + date.getTime() / 1000);
     if (value instanceof byte[] bytes) return List.of("x", HEX.formatHex(bytes));
     if (value instanceof List<?> list) return List.of("A", list.stream().map(Message::tag).toList());
     if (value instanceof Map<?, ?> map) return List.of("F", tagTable(map));
-    if (!(value instanceof LongString string)) return List.of("V");
-    byte[] again = string.toString().getBytes(UTF_8);
-    return Arrays.equals(again, string.getBytes()) ? List.of("S", string.toString()) : tag(string.getBytes());
+    byte[] raw = ((LongString) value).getBytes();
+    return Arrays.equals(raw, value.toString().getBytes(UTF_8)) ? List.of("S", value.toString()) : tag(raw);
   }
 
   static Map<String, Object> tagTable(Map<?, ?> table) {

@@ -11,14 +11,12 @@ final class Role {
   private final List<Connection> connections = new ArrayList<>();
   private final List<Channel> channels = new ArrayList<>(); // of the publishers
   private final List<Receiver> receivers = new ArrayList<>();
-  private final List<Object> messages = new ArrayList<>();
-  private final List<Object> returned = new ArrayList<>();
+  private final List<Object> messages = new ArrayList<>(), returned = new ArrayList<>();
   private Parameters p;
   private Object closed = JsonNull.INSTANCE;
   private String fault = "";
   private int left;
-  private long started;
-  private long ended;
+  private long started, ended;
 
   interface Work { void run() throws Exception; }
 
@@ -36,11 +34,7 @@ final class Role {
 
   /** Do something and keep what went wrong. */
   void attempt(Work work) {
-    try {
-      work.run();
-    } catch (Exception error) {
-      fail(error);
-    }
+    try { work.run(); } catch (Exception error) { fail(error); }
   }
 
   /** Tell a close by the broker, which the library wraps, from any other failure; the first one stays. */
@@ -49,14 +43,14 @@ final class Role {
     while (cause != null && !(cause instanceof ShutdownSignalException)) cause = cause.getCause();
     Object reason = cause instanceof ShutdownSignalException signal ? signal.getReason() : null;
     if (hasFailed()) return;
+    fault = error.toString();
     if (reason instanceof AMQP.Connection.Close told)
       closed = Map.of("level", "connection", "code", told.getReplyCode(), "text", told.getReplyText());
-    else if (reason instanceof AMQP.Channel.Close told)
+    if (reason instanceof AMQP.Channel.Close told)
       closed = Map.of("level", "channel", "code", told.getReplyCode(), "text", told.getReplyText());
-    else fault = error.toString();
   }
 
-  synchronized boolean hasFailed() { return closed != JsonNull.INSTANCE || !fault.isEmpty(); }
+  synchronized boolean hasFailed() { return !fault.isEmpty(); }
 
   private synchronized void list(List<Object> where, Object what, boolean counts) {
     where.add(what);
@@ -156,8 +150,7 @@ final class Role {
     private final Line from;
     private final String queue;
     private final CountDownLatch ended = new CountDownLatch(1);
-    private int open;
-    private long last;
+    private long last, open;
 
     Receiver(Channel channel, Line from) throws Exception {
       super(channel);
@@ -169,8 +162,7 @@ final class Role {
       channel.basicConsume(queue, p.noAck(), "lab", p.noLocal(), p.exclusive(), null, this);
     }
 
-    @Override
-    public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
+    @Override public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
       Main.heard = System.nanoTime();
       attempt(() -> take(new Delivery(envelope, properties, body)));
     }
@@ -217,11 +209,9 @@ final class Role {
       if (from.queue().isEmpty()) left += getChannel().queueDelete(queue).getMessageCount();
     }
 
-    @Override
-    public void handleCancelOk(String tag) { ended.countDown(); }
+    @Override public void handleCancelOk(String tag) { ended.countDown(); }
 
-    @Override
-    public void handleShutdownSignal(String tag, ShutdownSignalException signal) {
+    @Override public void handleShutdownSignal(String tag, ShutdownSignalException signal) {
       ended.countDown();
       if (!signal.isInitiatedByApplication()) fail(signal);
     }
