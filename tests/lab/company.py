@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from tallystick.core.verdict import Verdict
@@ -28,10 +30,23 @@ roles: Any = import_module("roles")
 wire: Any = import_module("wire")
 
 PATIENCE = 60.0
-DEFAULTS = {"username": "guest", "password": "guest", "client_name": "python",
-            "control_key": "iop.control", "control_timeout": "60"}  # fmt: skip
-"""What client.sh gives to every client."""
+TESTS = ("TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
+         "TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable")  # fmt: skip
+DEFAULTS = {"client_name": "python", "control_key": "iop.control", "control_timeout": "60",
+            "tests": " ".join(TESTS)}  # fmt: skip
+MANIFEST = json.loads((INTEROP / "python" / "client" / "manifest.json").read_text())
 SMALL = {"P2P_NUM_MESSAGES": 6, "PUBSUB_NUM_MESSAGES": 4, "PUBSUB_NUM_RECEIVERS": 2}
+
+
+def words(place: Place, given: Mapping[str, str]) -> dict[str, str]:
+    """Give what client.sh gives to every client (`test_scripts.py` holds it to that)."""
+    said = {**DEFAULTS, **given}
+    url = f"amqp://guest:guest@{place.host}:{place.port}/{quote(place.vhost, safe='')}"
+    about = {**MANIFEST, "protocol": 3, "tests": TESTS, "given": said}
+    return {
+        **said, "url": url, "instance": fresh(), "capabilities": json.dumps(about),
+        "private_key": f"{said['control_key']}.{said['client_name']}",
+    }  # fmt: skip
 
 
 class Guest:
@@ -40,8 +55,7 @@ class Guest:
     def __init__(self, kind: type[Any], place: Place, given: Mapping[str, str]) -> None:
         self._ready = Event()
         self.exit: int | None = None
-        where = {"host": place.host, "port": str(place.port), "vhost": place.vhost}
-        self.client = kind({**DEFAULTS, **where, **given})
+        self.client = kind(words(place, given))
         self.client.ready = self._ready.set
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -84,9 +85,9 @@ def conduct(place: Place, kind: Any) -> tuple[list[Capture], tuple[str, ...]]:
 class Silent(client.Client):  # type: ignore[misc]
     """A client whose reports tell no times."""
 
-    def reply(self, properties: Any, kind: str, fields: Any, body: Any = None) -> None:
-        if body and "started_ns" in body:
-            body = {**body, "started_ns": "soon"}
+    def reply(self, properties: Any, kind: str, fields: Any, body: str = "") -> None:
+        if "started_ns" in body:
+            body = json.dumps({**json.loads(body), "started_ns": "soon"})
         super().reply(properties, kind, fields, body)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pika  # type: ignore[import-untyped]
 import pika.data  # type: ignore[import-untyped]
 import pytest
 
-from tallystick.lab.assignment import complete
+from tallystick.lab.assignment import instruct
 from tallystick.lab.control import Control, Kind, Role, read_control, write_control
 from tallystick.lab.instance import Part
 from tallystick.lab.reports import join_reports, tally_report
@@ -29,18 +30,19 @@ class Line:
         self.channel = self._connection.channel()
         self._key = key
         self._replies: SimpleQueue[Any] = SimpleQueue()
-        self._to = self.channel.queue_declare("", exclusive=True).method.queue
-        self.channel.basic_consume(self._to, self._take, auto_ack=True)
+        self.to = self.channel.queue_declare("", exclusive=True).method.queue
+        self.channel.basic_consume(self.to, self._take, auto_ack=True)
 
     def _take(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
         self._replies.put((properties, body))
 
     def say(self, control: Control, name: str = "") -> None:
         if control.kind is Kind.ASSIGN_ROLE:
-            control = replace(control, body=complete(control.body, {}))
+            told = instruct(Role(control.fields["ROLE"]), control.body, {})
+            control = replace(control, body=told)
         headers, body = write_control(control)
         properties = pika.BasicProperties(
-            headers=headers, reply_to=self._to, correlation_id=control.assignment
+            headers=headers, reply_to=self.to, correlation_id=control.assignment
         )
         key = f"{self._key}.{name}" if name else self._key
         self.channel.basic_publish("amq.topic", key, body, properties)
@@ -62,7 +64,7 @@ class Line:
 
     def hear_report(self, asked: Control, role: Role, **body: Any) -> Control:
         """Ask for a report; give it as a judge reads it."""
-        told = join_reports(role, None, self.ask(asked, "it"))
+        told = join_reports(role, None, self.ask(asked, "it"), {})
         return tally_report(Part("it", role, {}, body), told, 0)
 
     def close(self) -> None:
@@ -99,7 +101,8 @@ def test_an_enlistment_has_name_key_and_capabilities(
     line, guest = alone()
     reply = line.ask(Control(Kind.INVITE, {}, {}, "x"))
     assert (reply.kind, reply.client, reply.assignment) == (Kind.ENLIST, "it", "x")
-    assert reply.fields["CLIENT_PRIVATE_CONTROL_KEY"] == f"{guest.client.key}.it"
+    key = guest.client.given["control_key"]
+    assert reply.fields["CLIENT_PRIVATE_CONTROL_KEY"] == f"{key}.it"
     assert reply.body["library"] == "pika"
     assert "immediate" in reply.body["cannot"]
 
@@ -194,13 +197,27 @@ def test_a_role_reports_what_is_new_and_ends_when_it_is_told_to(
     for batch in range(3):
         fields = {"FIRST": batch * 5, "MESSAGE_COUNT": 5, "FINAL": batch == 2}
         said = line.ask(Control(Kind.START, fields, {}, "s"), "it")
-        told = join_reports(Role.SENDER, told, said)
+        told = join_reports(Role.SENDER, told, said, {})
         declared = line.channel.queue_declare(place["queue"], passive=True)
         assert declared.method.message_count == said.fields["MESSAGE_COUNT"] == 5 * (batch + 1)
     assert told
     tallied = tally_report(Part("it", Role.SENDER, {}, body), told, 0).body
     assert (tallied["sent"], tallied["closed"]) == (["0-14"], None)
     assert int(tallied["started_ns"]) < int(tallied["ended_ns"])
+
+
+def test_a_role_without_parameters_is_an_error_and_no_end(
+    alone: Callable[..., tuple[Line, Guest]],
+) -> None:
+    line, guest = alone()
+    headers = {"CONTROL_TYPE": "ASSIGN_ROLE", "ROLE": "RECEIVER"}
+    properties = pika.BasicProperties(headers=headers, reply_to=line.to, correlation_id="r")
+    key = guest.client.given["private_key"]
+    line.channel.basic_publish("amq.topic", key, b"", properties)
+    said, body = line.hear()
+    assert said.headers["CONTROL_TYPE"] == "REPORT"
+    assert json.loads(body)["error"]
+    assert line.ask(Control(Kind.INVITE, {}, {}, "x")).kind is Kind.ENLIST
 
 
 @contextmanager
@@ -233,7 +250,7 @@ def test_terminate_is_understood_in_either_field(
     """IOP-34: its prose says CONTROL_TOPIC, its table CONTROL_TYPE."""
     line, guest = alone()
     properties = pika.BasicProperties(headers={"CONTROL_TOPIC": "TERMINATE"})
-    line.channel.basic_publish("amq.topic", guest.client.key, b"", properties)
+    line.channel.basic_publish("amq.topic", guest.client.given["control_key"], b"", properties)
     assert guest.join() == 0
 
 

@@ -129,5 +129,23 @@ def test_a_value_that_changed_on_the_way_is_named() -> None:
     }
     finding = case.judge(case, Evidence(reports))
     assert (finding.outcome, finding.reason) == (Outcome.FAILED, "headers")
-    echo[0]["headers"]["value"] = ["d", "0x3ff8000000000000"]
-    assert case.judge(case, Evidence(reports)).outcome is Outcome.PASSED
+    for tag, text, same in [("d", "1.5", True), ("d", "1.50", True), ("f", "1.5", False),
+                            ("d", "1.5000000000000002", False), ("d", "-1.5", False)]:  # fmt: skip
+        echo[0]["headers"]["value"] = [tag, text]
+        assert (case.judge(case, Evidence(reports)).outcome is Outcome.PASSED) == same
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [(["f", "1.5"], Outcome.PASSED), (["d", "1.5"], Outcome.PASSED),
+     (["d", "1.5000000001"], Outcome.FAILED), (["f", "1e39"], Outcome.ERRORED)],
+)  # fmt: skip
+def test_a_float_may_be_told_as_the_double_it_widens_to(found: Any, outcome: Outcome) -> None:
+    group = field_groups(Settings("r", "vm"))[list(TABLES).index("float")]
+    (case,) = group.make(["a"], ["b"])
+    whole = {"closed": None, "error": ""}
+    reports = {
+        0: Control(Kind.REPORT, {}, whole),
+        1: Control(Kind.REPORT, {}, {**whole, "echo": [{"headers": {"value": found}}]}),
+    }
+    assert case.judge(case, Evidence(reports)).outcome is outcome

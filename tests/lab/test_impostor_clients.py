@@ -249,11 +249,9 @@ def test_a_client_that_joins_twice_is_not_believed(place: Place) -> None:
 
 
 class Refused(Receiver):  # type: ignore[misc]
-    async def begin(self, fields: Any) -> None:
-        queue = f"no such queue {os.getpid()}"
-        nowhere = [{"exchange": "amq.direct", "key": "", "queue": queue}]
-        self.p: Any = {**self.p, "destinations": nowhere}
-        await super().begin(fields)
+    async def prepare(self, one: Any) -> None:
+        one.queue = f"no such queue {os.getpid()}"
+        await super().prepare(one)
 
 
 def test_a_report_still_comes_when_the_broker_closes_a_test_connection(place: Place) -> None:
@@ -268,7 +266,7 @@ def test_a_report_still_comes_when_the_broker_closes_a_test_connection(place: Pl
 
 
 class Babbles(Client):  # type: ignore[misc]
-    def reply(self, request: Any, kind: str, fields: Any, body: Any = None) -> None:
+    def reply(self, request: Any, kind: str, fields: Any, body: str = "") -> None:
         super().reply(request, "NONSENSE", {})
         super().reply(request, kind, fields, body)
 

@@ -7,16 +7,20 @@ are started once and stay for all the runs of this file.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 
+import pika  # type: ignore[import-untyped]
 import pytest
 
 from tallystick.core.verdict import Outcome, Verdict
 from tallystick.lab.cases import Settings, pair_groups
 from tallystick.lab.clients import Started, end_clients, find_clients, start_client
 from tallystick.lab.content import envelope_group
+from tallystick.lab.control import Control, Kind
 from tallystick.lab.instance import Group
 from tallystick.lab.perf import Load, perf_groups
 from tallystick.lab.profiles import find_profile
@@ -27,6 +31,7 @@ from tallystick.lab.state import Action, Judged, Limits, Plan, State
 from tallystick.lab.tier_clients import tier_groups
 from tallystick.lab.tiers_broker import ask_version
 from tests.lab.company import INTEROP, fresh, place_of
+from tests.lab.test_client_alone import Line
 
 LANGUAGES = ("go", "java", "node", "python", "rust")
 PAIRS = tuple((one, other) for one in LANGUAGES for other in LANGUAGES)
@@ -99,6 +104,32 @@ def lab(broker_url: Callable[[str], str]) -> Iterator[Lab]:
         assert end_clients(lab.started, PATIENCE) == (), "each client ends when it is told to"
     finally:
         end_clients(lab.started, patience=0.0)
+
+
+def test_a_role_without_parameters_is_an_error_at_once_and_no_end(lab: Lab) -> None:
+    """In every language: it is told in a report, and the client goes on."""
+    line = Line(lab.place, lab.key)
+    for name in LANGUAGES:
+        headers = {"CONTROL_TYPE": "ASSIGN_ROLE", "ROLE": "RECEIVER"}
+        properties = pika.BasicProperties(headers=headers, reply_to=line.to, correlation_id=name)
+        begun = time.monotonic()
+        line.channel.basic_publish("amq.topic", f"{lab.key}.{name}", b"", properties)
+        said, body = line.hear()
+        assert time.monotonic() - begun < 4, f"{name} waited for a reason of the broker"
+        assert (said.headers["CONTROL_TYPE"], said.headers["CLIENT_NAME"]) == ("REPORT", name)
+        assert json.loads(body)["error"]
+        assert line.ask(Control(Kind.INVITE, {}, {}, "x"), name).kind is Kind.ENLIST
+    line.close()
+
+
+@pytest.mark.parametrize("ack_mode", ["client", "dups_ok", "tx"])
+def test_a_receiver_acknowledges_in_time_for_its_prefetch(lab: Lab, ack_mode: str) -> None:
+    """Who acknowledges only after ten gets no more than three: the coordinator tells it to."""
+    load = Load(messages=10, size=1, given={"prefetch_count": 3, "ack_mode": ack_mode})
+    found = lab.run(perf_groups(Settings(fresh(), "b"), load), "Throughput/*/go/*")
+    told = {one.outcome for one in found.values()}
+    assert told <= {Outcome.PASSED, Outcome.UNSUPPORTED}, not_passed(found)
+    assert Outcome.PASSED in told
 
 
 def not_passed(verdicts: dict[str, Verdict]) -> list[Verdict]:

@@ -35,11 +35,17 @@ def came(number: int, **other: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tally(part: Part, *lists: list[dict[str, Any]], shift: int = 0, **more: Any) -> Any:
+def tally(
+    part: Part,
+    *lists: list[dict[str, Any]],
+    shift: int = 0,
+    about: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Any:
     told = None
     for messages in lists:
         said = Control(Kind.REPORT, {}, {**QUIET, "messages": messages, **more})
-        told = reports.join_reports(part.role, told, said)
+        told = reports.join_reports(part.role, told, said, about or {})
     assert told
     return reports.tally_report(part, told, shift).body
 
@@ -110,7 +116,7 @@ def test_the_time_of_a_batch_ends_with_it() -> None:
     for started, messages in (("10", batch), ("500", batch), ("500", [])):
         times = {"started_ns": started, "ended_ns": f"{started}0", "messages": messages}
         said = Control(Kind.REPORT, {}, {**QUIET, **times})
-        told = reports.join_reports(Role.SENDER, told, said)
+        told = reports.join_reports(Role.SENDER, told, said, {})
     assert told
     body = reports.tally_report(SENDER, told, 0).body
     assert body["spans"] == [("10", "100"), ("500", "5000")]
@@ -173,6 +179,52 @@ def test_an_inactive_consumer_is_none() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("mode", "room", "every", "batch"),
+    [("dups_ok", 3, 3, 0), ("dups_ok", 0, 10, 0), ("dups_ok", 50, 10, 0), ("client", 3, 3, 0),
+     ("client", 0, 0, 0), ("auto", 3, 1, 0), ("tx", 3, 1, 3), ("tx", 0, 1, 100)],
+)  # fmt: skip
+def test_a_receiver_acknowledges_before_its_prefetch_is_used_up(
+    mode: str, room: int, every: int, batch: int
+) -> None:
+    asked = {"ack_mode": mode, "prefetch_count": room}
+    found = assignment.instruct(Role.RECEIVER, asked, {})
+    assert (found["ack_every"], found["tx_batch"]) == (every, batch)
+
+
+def test_a_role_is_told_which_channels_to_open() -> None:
+    """A sender has one connection, a receiver one for each consumer."""
+    place = {"exchange": "e", "key": "k", "queue": ""}
+    body = {"num_publishers": 2, "transactional": True, "outgoing_rate": 1000, "inbound_rate": 50,
+            "destinations": [{}, place], "consumers": [{"index": 4, "destination": 1}] * 2,
+            "persistent": True}  # fmt: skip
+    sender = assignment.instruct(Role.SENDER, body, {})
+    assert sender["lines"] == [{"index": 0, "connect": True}, {"index": 1, "connect": False}]
+    told = ("tx_batch", "every_ns", "delivery_mode")
+    assert [sender[name] for name in told] == [100, 1_000_000, 2]
+    receiver = assignment.instruct(Role.RECEIVER, body, {})
+    assert receiver["lines"] == [{"index": 4, "connect": True, **place}] * 2
+    assert [receiver[name] for name in told] == [0, 20_000_000, 2]
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_a_property_that_is_null_is_absent_and_a_blank_one_where_the_client_says_so(
+    blank: bool,
+) -> None:
+    given = {"correlation_id": "c", "type": None, "app_id": "", "priority": 0, "kind": "ours"}
+    body = tally(RECEIVER, [came(0, properties=given, body="")], about={"blank_is_absent": blank})
+    (found,) = body["echo"]
+    assert found["properties"] == (
+        {"correlation_id": "c"} if blank else {"correlation_id": "c", "app_id": "", "priority": 0}
+    )
+
+
+def test_a_null_is_no_difference_and_a_close_goes_before_an_error() -> None:
+    closed = {"level": "channel", "code": 404, "text": ""}
+    body = tally(RECEIVER, [came(0, differs=None)], closed=closed, error="EOF")
+    assert (body["streams"][0]["altered"], body["closed"], body["error"]) == ([], closed, "")
+
+
 ABOUT = {
     "library": "lib",
     "cannot": {"immediate": "no", "ack_mode=tx": "none"},
@@ -189,13 +241,13 @@ ROWS: list[tuple[Role, dict[str, Any], str]] = [
     (Role.RECEIVER, {"ack_mode": "auto"}, ""),
     (Role.SENDER, {"ack_mode": "tx"}, ""),
     (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["S", ""]}]}}, ""),
-    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["A", [["t", True]]]}]}},
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["A", [["t", "true"]]]}]}},
      "lib cannot write a header value of type t"),
-    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["t", True]}]}},
+    (Role.SENDER, {"header_fields": {"a": ["F", {"b": ["t", "true"]}]}},
      "lib cannot write a header value of type t"),
     (Role.SENDER, {"header_fields": {"a": 3, "b": [], "c": ["A", 3]}}, ""),
     (Role.SENDER, {"header_fields": 3}, ""),
-    (Role.RECEIVER, {"header_fields": {"a": ["t", True]}}, ""),
+    (Role.RECEIVER, {"header_fields": {"a": ["t", "true"]}}, ""),
 ]  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pika  # type: ignore[import-untyped]
 import pytest
@@ -15,7 +17,7 @@ import pytest
 from tallystick.lab.clients import Client, Started, end_clients, find_clients, start_client
 from tallystick.lab.shell import Place
 from tallystick.lab.vm_server import Vm
-from tests.lab.company import INTEROP, PATIENCE, ROOT
+from tests.lab.company import INTEROP, PATIENCE, ROOT, TESTS, words
 
 START = INTEROP / "python" / "client" / "start"
 PATH = f"{Path(sys.executable).parent}:/usr/bin:/bin"
@@ -86,25 +88,88 @@ def test_an_option_that_nobody_knows_is_refused() -> None:
     assert "--nonsense" in done.stderr
 
 
-def test_a_program_gets_every_option_by_name_the_defaults_first(tmp_path: Path) -> None:
-    """IOP-6, IOP-7, IOP-19, IOP-20, IOP-21: without -v it is on `/`; the last of a name counts."""
-    program = tmp_path / "program"
-    program.write_text(f'#!/bin/sh\nprintf "%s\n" "$@" >"{tmp_path}/seen"\necho READY it\n')
+def seen(folder: Path, *options: str, name: str = "it") -> tuple[list[str], dict[str, str]]:
+    """Give what a program gets: its own arguments, and words by name."""
+    program = folder / "program"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{folder}/seen"\necho READY it\n')
     program.chmod(0o755)
-    options = ["-b", "a host", "-p", "1", "note=a = b", "client_name=me", "start_timeout=9"]
-    done = call(INTEROP / "client.sh", "it", *options, "--", program, "first")
+    done = call(INTEROP / "client.sh", name, *options, "--", program, "first", "a b")
     assert done.returncode == 0, done.stderr
-    first, *pairs = (tmp_path / "seen").read_text().splitlines()
-    given = dict(one.split("=", 1) for one in pairs)
-    assert first == "first"
-    assert given == {
-        "host": "a host", "port": "1", "vhost": "/", "username": "guest", "password": "guest",
-        "client_name": "me", "control_key": "iop.control", "control_timeout": "60",
-        "note": "a = b",
-    }  # fmt: skip
-    assert done.stdout.split()[0] == "me"
     shutil.rmtree(Path(done.stdout.split()[2]).parent)
+    lines = (folder / "seen").read_text().splitlines()
+    given = dict(one.split("=", 1) for one in lines[2:])
+    assert done.stdout.split()[0] == given["client_name"]
+    return lines[:2], given
+
+
+def test_a_program_gets_everything_ready_made(tmp_path: Path) -> None:
+    """IOP-6, IOP-7, IOP-19, IOP-20, IOP-21: without -v it is on `/`; the last of a name counts."""
+    options = ["-b", "a.host", "-p", "1", "note=a = b", "client_name=me", "start_timeout=9"]
+    own, given = seen(tmp_path, *options)
+    assert own == ["first", "a b"]
+    about = json.loads(given.pop("capabilities"))
+    assert len(given.pop("instance")) == 16
+    assert given == {
+        "url": "amqp://guest:guest@a.host:1/%2F", "client_name": "me", "control_key": "iop.control",
+        "private_key": "iop.control.me", "control_timeout": "60", "tests": " ".join(TESTS),
+    }  # fmt: skip
+    assert about == {
+        "language": "it", "platform": sys.platform, "protocol": 3, "tests": list(TESTS),
+        "given": {
+            "host": "a.host", "port": "1", "vhost": "/", "username": "guest", "client_name": "me",
+            "control_key": "iop.control", "control_timeout": "60", "note": "a = b",
+        },
+    }  # fmt: skip
     assert call(INTEROP / "client.sh", "it", "-b", "x").returncode == 1, "there is no program"
+
+
+ODD = "ü@:/?#[]%\"\\ '$x`\t{}\n"
+
+
+def test_no_character_of_an_option_is_lost(tmp_path: Path) -> None:
+    """IOP-21: user, password and virtual host in the URL, any option in the capabilities."""
+    odd = {"username": f"u{ODD}", "password": f"p{ODD}", "vhost": f"v{ODD}", "note": ODD}
+    pairs = [f"{name}={value}" for name, value in odd.items() if name != "vhost"]
+    _, given = seen(tmp_path, "-b", "::1", "-v", odd["vhost"], *pairs)
+    url = urlsplit(given["url"])
+    assert (url.hostname, url.port) == ("::1", 5672)
+    found = {"username": url.username, "password": url.password, "vhost": url.path[1:]}
+    assert {name: unquote(text or "") for name, text in found.items()} == {
+        name: odd[name] for name in found
+    }
+    about = json.loads(given["capabilities"])["given"]
+    assert {name: about[name] for name in odd if name in about} == {
+        name: value for name, value in odd.items() if name != "password"
+    }
+    assert "password" not in about
+
+
+def test_a_guest_of_the_tests_gets_what_a_program_gets(tmp_path: Path) -> None:
+    _, given = seen(tmp_path, name="python")
+    guest = words(Place("127.0.0.1", 5672), {})
+    assert given.keys() == guest.keys()
+    alike = ("url", "client_name", "control_key", "private_key", "control_timeout", "tests")
+    assert {name: given[name] for name in alike} == {name: guest[name] for name in alike}
+    about, told = json.loads(given["capabilities"]), json.loads(guest["capabilities"])
+    assert {name: about[name] for name in told if name != "given"} == {
+        name: value for name, value in told.items() if name != "given"
+    }
+
+
+LOCKS = {
+    "go": ("go.mod", "amqp091-go v{}"),
+    "java": ("pom.xml", "<version>{}</version>"),
+    "node": ("package.json", '"amqplib": "{}"'),
+    "rust": ("Cargo.lock", 'name = "lapin"\nversion = "{}"'),
+}
+
+
+@pytest.mark.parametrize("language", LOCKS)
+def test_a_manifest_names_the_version_that_is_pinned(language: str) -> None:
+    folder = INTEROP / language / "client"
+    file, line = LOCKS[language]
+    version = json.loads((folder / "manifest.json").read_text())["library_version"]
+    assert line.format(version) in (folder / file).read_text()
 
 
 def test_startall_starts_every_client_with_the_options_unchanged(tmp_path: Path) -> None:

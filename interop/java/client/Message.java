@@ -5,8 +5,7 @@ import com.google.gson.*;
 import com.rabbitmq.client.*;
 import java.math.*;
 import java.security.MessageDigest;
-import java.time.Instant;
-import java.time.temporal.ChronoUnit;
+import java.time.*;
 import java.util.*;
 
 /** A message to send, and how messages are made and read: bodies, envelopes, tagged values. */
@@ -14,16 +13,18 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
   static final HexFormat HEX = HexFormat.of();
   private static final Gson GSON = new GsonBuilder().serializeNulls().disableHtmlEscaping()
       .setFieldNamingPolicy(FieldNamingPolicy.LOWER_CASE_WITH_UNDERSCORES).create();
+  private static final Map<Class<?>, String> SCALARS = Map.of(Boolean.class, "t", Byte.class, "b", Short.class, "s",
+      Integer.class, "*", Long.class, "*", Float.class, "f", Double.class, "d");
 
   private record Meta(String id, String lang, Integer schemaVersion) { }
   private record Task(Object job, String urn, String traceId, Integer attempts, Meta meta) { }
 
-  static byte[] json(Object value) { return GSON.toJson(value).getBytes(UTF_8); }
+  static String json(Object value) { return GSON.toJson(value); }
   static <T> T parse(byte[] text, Class<T> type) { return GSON.fromJson(new String(text, UTF_8), type); }
   static Map<String, Object> headers(AMQP.BasicProperties of) { return requireNonNullElse(of.getHeaders(), Map.of()); }
 
   /** Unix time in nanoseconds. */
-  static long now() { return ChronoUnit.NANOS.between(Instant.EPOCH, Instant.now()); }
+  static long now() { return Duration.between(Instant.EPOCH, Instant.now()).toNanos(); }
 
   static byte[] sha256(byte[] of) throws Exception { return MessageDigest.getInstance("SHA-256").digest(of); }
 
@@ -68,20 +69,15 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
 
   /** Give the tagged form; the library reads uint8 and uint16 as Integer and uint32 as Long. */
   private static List<Object> tag(Object value) {
-    if (value instanceof Boolean) return List.of("t", value);
-    if (value instanceof Byte) return List.of("b", value.toString());
-    if (value instanceof Short) return List.of("s", value.toString());
-    if (value instanceof Integer || value instanceof Long) return List.of("*", value.toString());
-    if (value instanceof Float it) return List.of("f", String.format("0x%08x", Float.floatToRawIntBits(it)));
-    if (value instanceof Double it) return List.of("d", String.format("0x%016x", Double.doubleToRawLongBits(it)));
+    if (value == null) return List.of("V");
+    if (SCALARS.containsKey(value.getClass())) return List.of(SCALARS.get(value.getClass()), value.toString());
     if (value instanceof BigDecimal number) return List.of("D", "" + number.scale(), "" + number.unscaledValue());
     if (value instanceof Date date) return List.of("T", "" + date.getTime() / 1000);
     if (value instanceof byte[] bytes) return List.of("x", HEX.formatHex(bytes));
     if (value instanceof List<?> list) return List.of("A", list.stream().map(Message::tag).toList());
     if (value instanceof Map<?, ?> map) return List.of("F", tagTable(map));
-    if (!(value instanceof LongString string)) return List.of("V");
-    byte[] again = string.toString().getBytes(UTF_8);
-    return Arrays.equals(again, string.getBytes()) ? List.of("S", string.toString()) : tag(string.getBytes());
+    byte[] raw = ((LongString) value).getBytes();
+    return Arrays.equals(raw, value.toString().getBytes(UTF_8)) ? List.of("S", value.toString()) : tag(raw);
   }
 
   static Map<String, Object> tagTable(Map<?, ?> table) {
@@ -105,8 +101,8 @@ record Message(AMQP.BasicProperties properties, byte[] body) {
       case "s" -> value.getAsShort();
       case "I" -> value.getAsInt();
       case "l" -> value.getAsLong();
-      case "f" -> Float.intBitsToFloat(Integer.parseUnsignedInt(value.getAsString().substring(2), 16));
-      case "d" -> Double.longBitsToDouble(Long.parseUnsignedLong(value.getAsString().substring(2), 16));
+      case "f" -> value.getAsFloat();
+      case "d" -> value.getAsDouble();
       case "D" -> new BigDecimal(tagged.get(2).getAsBigInteger(), value.getAsInt());
       case "S" -> value.getAsString();
       case "T" -> new Date(value.getAsLong() * 1000);

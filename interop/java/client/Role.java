@@ -2,43 +2,39 @@ import com.google.gson.*;
 import com.rabbitmq.client.*;
 import java.util.*;
 import java.util.concurrent.*;
-import java.util.concurrent.atomic.AtomicInteger;
 
 /** A role: what it was told, its connections, and what happened since its last report. */
 final class Role {
-  final String correlation = UUID.randomUUID().toString();
+  final String correlation;
   final ExecutorService turns = Executors.newSingleThreadExecutor();
   volatile int count;
   private final List<Connection> connections = new ArrayList<>();
-  private final List<Channel> channels = new ArrayList<>();
+  private final List<Channel> channels = new ArrayList<>(); // of the publishers
   private final List<Receiver> receivers = new ArrayList<>();
-  private final List<Object> messages = new ArrayList<>();
-  private final List<Object> returned = new ArrayList<>();
+  private final List<Object> messages = new ArrayList<>(), returned = new ArrayList<>();
   private Parameters p;
   private Object closed = JsonNull.INSTANCE;
   private String fault = "";
-  private final AtomicInteger putBack = new AtomicInteger();
   private int left;
-  private long started;
-  private long ended;
+  private long started, ended;
 
   interface Work { void run() throws Exception; }
 
   /** The members of ASSIGN_ROLE. */
   private record Parameters(
-      List<Map<String, String>> destinations, int numPublishers, int messageBytes, int seed, String check,
-      boolean persistent, boolean mandatory, boolean immediate, boolean transactional, int txBatchSize,
-      double outgoingRate, JsonObject headerFields, List<String> envelopes, List<Map<String, Integer>> consumers,
-      boolean noAck, int ackEvery, boolean ackFirst, boolean ackTx, boolean noLocal, boolean exclusive,
-      int prefetchCount, double inboundRate, int requeueFirst, boolean echo) { }
+      List<Line> lines, List<Line> destinations, int messageBytes, int seed, String check, int deliveryMode,
+      boolean mandatory, boolean immediate, int txBatch, long everyNs, JsonObject headerFields, List<String> envelopes,
+      boolean noAck, int ackEvery, boolean ackFirst, boolean noLocal, boolean exclusive, int prefetchCount,
+      int requeueFirst, boolean echo) { }
+
+  /** Where a message goes, or what one consumer consumes. */
+  private record Line(int index, boolean connect, String exchange, String key, String queue) { }
+
+  Role(String correlation) { this.correlation = correlation; }
 
   /** Do something and keep what went wrong. */
   void attempt(Work work) {
-    try {
-      work.run();
-    } catch (Exception error) {
-      fail(error);
-    }
+    try { work.run(); } catch (Exception error) { fail(error); }
   }
 
   /** Tell a close by the broker, which the library wraps, from any other failure; the first one stays. */
@@ -47,14 +43,14 @@ final class Role {
     while (cause != null && !(cause instanceof ShutdownSignalException)) cause = cause.getCause();
     Object reason = cause instanceof ShutdownSignalException signal ? signal.getReason() : null;
     if (hasFailed()) return;
+    fault = error.toString();
     if (reason instanceof AMQP.Connection.Close told)
       closed = Map.of("level", "connection", "code", told.getReplyCode(), "text", told.getReplyText());
-    else if (reason instanceof AMQP.Channel.Close told)
+    if (reason instanceof AMQP.Channel.Close told)
       closed = Map.of("level", "channel", "code", told.getReplyCode(), "text", told.getReplyText());
-    else fault = error.toString();
   }
 
-  synchronized boolean hasFailed() { return closed != JsonNull.INSTANCE || !fault.isEmpty(); }
+  synchronized boolean hasFailed() { return !fault.isEmpty(); }
 
   private synchronized void list(List<Object> where, Object what, boolean counts) {
     where.add(what);
@@ -74,10 +70,10 @@ final class Role {
   private String hash(byte[] of) throws Exception { return checks() ? Message.HEX.formatHex(Message.sha256(of)) : ""; }
   private byte[] body(int sequence) throws Exception { return Message.body(p.seed(), sequence, p.messageBytes()); }
 
-  /** Wait for the time that so many messages take at a rate, counted from a beginning. */
-  private static void pace(double rate, int messages, long begun) throws InterruptedException {
-    long rest = rate > 0 ? begun + (long) (messages / rate * 1e9) - System.nanoTime() : 0;
-    if (rest > 0) Thread.sleep(rest / 1_000_000, (int) (rest % 1_000_000));
+  /** Wait for the time that so many messages take, counted from a beginning. */
+  private void pace(int messages, long begun) throws InterruptedException {
+    long rest = begun + messages * p.everyNs() - System.nanoTime();
+    if (rest > 0 && p.everyNs() > 0) Thread.sleep(rest / 1_000_000, (int) (rest % 1_000_000));
   }
 
   void close() {
@@ -85,26 +81,24 @@ final class Role {
     turns.shutdown();
   }
 
-  private Channel connect() throws Exception {
-    connections.add(Main.BROKER.newConnection());
-    return connections.get(connections.size() - 1).createChannel();
-  }
-
   void open(Delivery request) throws Exception {
     p = Message.parse(request.getBody(), Parameters.class);
-    if (!Message.headers(request.getProperties()).get("ROLE").toString().equals("SENDER")) {
-      for (var asked : p.consumers())
-        receivers.add(new Receiver(connect(), asked.get("index"), p.destinations().get(asked.get("destination"))));
-      return;
-    }
-    channels.add(connect());
-    while (channels.size() < p.numPublishers()) channels.add(connections.get(0).createChannel());
-    for (Channel channel : channels) {
+    boolean receives = "RECEIVER".equals("" + Message.headers(request.getProperties()).get("ROLE"));
+    for (Line asked : p.lines()) {
+      if (asked.connect()) connections.add(Main.BROKER.newConnection());
+      Channel channel = connections.get(connections.size() - 1).createChannel();
+      if (p.txBatch() > 0) channel.txSelect();
+      else if (!receives) channel.confirmSelect();
+      if (receives) receivers.add(new Receiver(channel, asked));
+      else channels.add(channel);
       channel.addReturnListener(back -> list(returned, Map.of(
           "code", back.getReplyCode(), "headers", Message.tagTable(Message.headers(back.getProperties()))), false));
-      if (p.transactional()) channel.txSelect();
-      else channel.confirmSelect();
     }
+  }
+
+  /** End a transaction, if there are any, after so many messages. */
+  private void commit(Channel channel, long messages) throws Exception {
+    if (p.txBatch() > 0 && messages % p.txBatch() == 0) channel.txCommit();
   }
 
   /** Publish message by message, the publishers in turn, and wait until the broker has them. */
@@ -112,15 +106,15 @@ final class Role {
     long begun = System.nanoTime();
     started = Message.now();
     for (int done = 0; done < (int) fields.get("MESSAGE_COUNT"); done++) {
-      pace(p.outgoingRate(), done, begun);
+      pace(done, begun);
       for (int publisher = 0; publisher < channels.size(); publisher++) {
         publish(publisher, (int) fields.get("FIRST") + done);
-        if (p.transactional() && (done + 1) % p.txBatchSize() == 0) channels.get(publisher).txCommit();
+        commit(channels.get(publisher), done + 1);
       }
     }
     for (Channel channel : channels) {
-      if (p.transactional()) channel.txCommit();
-      else channel.waitForConfirms();
+      if (p.txBatch() == 0) channel.waitForConfirms();
+      commit(channel, 0);
       channel.basicQos(0);
     }
     ended = Message.now();
@@ -130,7 +124,7 @@ final class Role {
     var to = p.destinations().get((publisher + sequence) % p.destinations().size());
     var made = make(publisher, sequence);
     channels.get(publisher).basicPublish(
-        to.get("exchange"), to.get("key"), p.mandatory(), p.immediate(), made.properties(), made.body());
+        to.exchange(), to.key(), p.mandatory(), p.immediate(), made.properties(), made.body());
     list(messages, Map.of("publisher", publisher, "sequence", sequence, "sha256", hash(made.body())), true);
   }
 
@@ -141,7 +135,7 @@ final class Role {
     headers.put("CLIENT_NAME", Main.GIVEN.get("client_name"));
     return new Message(new AMQP.BasicProperties.Builder()
         .headers(headers).correlationId(correlation).contentType("application/octet-stream")
-        .deliveryMode(p.persistent() ? 2 : 1).build(), body(sequence));
+        .deliveryMode(p.deliveryMode()).build(), body(sequence));
   }
 
   /** Wait for so many messages, or so long; then end the role if this is final. */
@@ -153,27 +147,22 @@ final class Role {
 
   /** One consumer on a connection of its own. */
   private final class Receiver extends DefaultConsumer {
-    private final int index;
-    private final boolean own;
+    private final Line from;
     private final String queue;
     private final CountDownLatch ended = new CountDownLatch(1);
-    private int open;
-    private int acknowledged;
-    private long last;
+    private long last, open;
 
-    Receiver(Channel channel, int index, Map<String, String> from) throws Exception {
+    Receiver(Channel channel, Line from) throws Exception {
       super(channel);
-      this.index = index;
-      own = from.get("queue").isEmpty();
-      queue = own ? channel.queueDeclare("", false, true, false, null).getQueue() : from.get("queue");
-      if (own) channel.queueBind(queue, from.get("exchange"), from.get("key"));
-      if (p.prefetchCount() > 0) channel.basicQos(p.prefetchCount());
-      if (p.ackTx()) channel.txSelect();
+      this.from = from;
+      boolean own = from.queue().isEmpty();
+      queue = own ? channel.queueDeclare("", false, true, false, null).getQueue() : from.queue();
+      if (own) channel.queueBind(queue, from.exchange(), from.key());
+      channel.basicQos(p.prefetchCount());
       channel.basicConsume(queue, p.noAck(), "lab", p.noLocal(), p.exclusive(), null, this);
     }
 
-    @Override
-    public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
+    @Override public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
       Main.heard = System.nanoTime();
       attempt(() -> take(new Delivery(envelope, properties, body)));
     }
@@ -181,22 +170,20 @@ final class Role {
     /** Look at one delivery and acknowledge it as we were told, or put it back. */
     private void take(Delivery message) throws Exception {
       long begun = System.nanoTime();
-      boolean back = !message.getEnvelope().isRedeliver() && putBack.incrementAndGet() <= p.requeueFirst();
       last = message.getEnvelope().getDeliveryTag();
-      if (!back && !p.noAck()) open++;
+      boolean back = last <= p.requeueFirst();
+      if (!back) open++;
       if (p.ackFirst()) acknowledge();
       note(message, back);
       if (back) getChannel().basicNack(last, false, true);
       else if (open == p.ackEvery()) acknowledge();
-      pace(p.inboundRate(), 1, begun);
+      commit(getChannel(), last);
+      pace(1, begun);
     }
 
-    /** Acknowledge what is open; a transaction ends after so many. */
     private void acknowledge() throws Exception {
-      if (open == 0) return;
-      getChannel().basicAck(last, p.ackEvery() != 1);
+      if (open > 0 && !p.noAck()) getChannel().basicAck(last, p.ackEvery() != 1);
       open = 0;
-      if (p.ackTx() && ++acknowledged % p.txBatchSize() == 0) getChannel().txCommit();
     }
 
     private void note(Delivery message, boolean back) throws Exception {
@@ -205,7 +192,7 @@ final class Role {
       var headers = Message.headers(message.getProperties());
       int sequence = headers.get("SEQUENCE") instanceof Number known ? known.intValue() : 0;
       list(messages, Message.present(
-          "consumer", index, "redelivered", message.getEnvelope().isRedeliver(), "put_back", back,
+          "consumer", from.index(), "redelivered", message.getEnvelope().isRedeliver(), "put_back", back,
           "arrived_ns", arrived, "length", body.length, "sha256", hash(body),
           "differs", checks() ? Arrays.mismatch(body, body(sequence)) : -1,
           "properties", Message.set(message.getProperties()), "headers", Message.tagTable(headers),
@@ -217,16 +204,14 @@ final class Role {
       getChannel().basicCancel("lab");
       ended.await();
       acknowledge();
-      if (p.ackTx()) getChannel().txCommit();
+      commit(getChannel(), 0);
       getChannel().basicQos(0); // the answer says that the broker has the acknowledgements
-      if (own) left += getChannel().queueDelete(queue).getMessageCount();
+      if (from.queue().isEmpty()) left += getChannel().queueDelete(queue).getMessageCount();
     }
 
-    @Override
-    public void handleCancelOk(String tag) { ended.countDown(); }
+    @Override public void handleCancelOk(String tag) { ended.countDown(); }
 
-    @Override
-    public void handleShutdownSignal(String tag, ShutdownSignalException signal) {
+    @Override public void handleShutdownSignal(String tag, ShutdownSignalException signal) {
       ended.countDown();
       if (!signal.isInitiatedByApplication()) fail(signal);
     }

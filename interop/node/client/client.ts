@@ -5,28 +5,14 @@
  * conversation, role.ts plays the roles, message.ts makes and reads messages. amqplib reads int64
  * headers as doubles, so stamps are good to a quarter of a microsecond.
  */
-import { randomUUID } from "node:crypto";
 import amqp, { type Channel, type ChannelModel, type ConsumeMessage } from "amqplib";
-import { TAGS, int32, int64, now, type Json } from "./message.js";
+import { int32, int64, now, type Json } from "./message.js";
 import { Receiver, Sender, type Role } from "./role.js";
-
-const TESTS = [
-  "TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize", "TC5_PubSubMessageSize", "Circuit",
-  "Envelope", "FieldTable",
-];
-const CANNOT = {
-  immediate: "amqplib writes the bit as false always",
-  transactional: "amqplib has no tx methods",
-  "ack_mode=tx": "amqplib has no tx methods",
-};
 
 const pairs = process.argv.slice(2).map((word) => word.split(/=(.*)/s));
 const given: Record<string, string> = Object.fromEntries(pairs);
-const key = `${given.control_key}.${given.client_name}`;
-const instance = `node-${randomUUID()}`;
 const held = new Map<string, { role: Role; work: Promise<void> }>();
 let control: Channel;
-let made = 0;
 let heard = 0;
 
 function stop(code: number, why: unknown): never {
@@ -36,30 +22,25 @@ function stop(code: number, why: unknown): never {
 
 const touch = (): void => { heard = performance.now(); };
 const open = (): Promise<ChannelModel> => {
-  const { host: hostname, vhost, username, password } = given;
-  const place = { hostname, port: Number(given.port), vhost, username, password, heartbeat: 30 };
-  return amqp.connect(place, { timeout: 50_000 });
+  const [user, password] = /\/\/(.*):(.*)@/.exec(given.url!)!.slice(1).map(decodeURIComponent);
+  return amqp.connect(given.url!, { timeout: 50_000, credentials: amqp.credentials.plain(user!, password!) });
 };
 
-function reply(request: ConsumeMessage, kind: string, fields: Json, body?: Json): void {
-  const headers = { ...fields, CONTROL_TYPE: kind, CLIENT_NAME: given.client_name, CLIENT_INSTANCE: instance };
+function reply(request: ConsumeMessage, kind: string, fields: Json, body = ""): void {
+  const headers = { ...fields, CONTROL_TYPE: kind, CLIENT_NAME: given.client_name, CLIENT_INSTANCE: given.instance };
   const { replyTo, correlationId } = request.properties;
-  control.publish("", replyTo, Buffer.from(body ? JSON.stringify(body) : ""), { headers, correlationId });
+  control.publish("", replyTo, Buffer.from(body), { headers, correlationId });
 }
 
 function answerInvite(request: ConsumeMessage, test?: string): void {
-  if (test !== undefined && !TESTS.includes(test)) {
-    return reply(request, "DECLINE", { REASON: `there is no test ${test}` });
-  }
-  reply(request, "ENLIST", { CLIENT_PRIVATE_CONTROL_KEY: key }, {
-    protocol: 2, language: "node", runtime: `Node.js ${process.version}`, library: "amqplib",
-    library_version: "2.3.1", platform: process.platform, tests: TESTS, cannot: CANNOT, field_tags: TAGS,
-    given: { ...given, password: undefined },
-  });
+  if (test === undefined || given.tests!.split(" ").includes(test)) {
+    reply(request, "ENLIST", { CLIENT_PRIVATE_CONTROL_KEY: given.private_key }, given.capabilities);
+  } else reply(request, "DECLINE", { REASON: `there is no test ${test}` });
 }
 
 function report(request: ConsumeMessage, role: Role): void {
-  reply(request, "REPORT", { MESSAGE_COUNT: int32(role.count), CORRELATION_ID: role.correlation }, role.report());
+  const fields = { MESSAGE_COUNT: int32(role.count), CORRELATION_ID: role.correlation };
+  reply(request, "REPORT", fields, JSON.stringify(role.report()));
 }
 
 async function end(request: ConsumeMessage, role: Role): Promise<void> {
@@ -70,7 +51,7 @@ async function end(request: ConsumeMessage, role: Role): Promise<void> {
 
 /** Accept a role when it is ready, or report why not. */
 async function begin(request: ConsumeMessage, role: Role): Promise<void> {
-  await role.attempt(() => role.open());
+  await role.attempt(() => role.begin(request.content.toString()));
   if (role.failed) return end(request, role);
   reply(request, "ACCEPT_ROLE", { CORRELATION_ID: role.correlation });
 }
@@ -92,8 +73,7 @@ function handle(message: ConsumeMessage): void {
     reply(message, kind, { T1: int64(BigInt(fields.T1)), T2: int64(arrived), T3: int64(now()) });
   } else if (kind === "ASSIGN_ROLE") {
     const make = fields.ROLE === "SENDER" ? Sender : Receiver;
-    const client = { name: given.client_name!, open, touch };
-    const role = new make(client, JSON.parse(message.content.toString()), `${instance}.${++made}`);
+    const role = new make({ name: given.client_name!, open, touch }, `${given.instance}.${assignment}`);
     held.set(assignment, { role, work: begin(message, role) });
   } else if (kind === "START" || kind === "STATUS_REQUEST") {
     const one = held.get(assignment);
@@ -106,7 +86,7 @@ async function main(): Promise<void> {
   connection.on("error", () => undefined).on("close", () => stop(1, "the control connection is lost"));
   control = await connection.createChannel();
   const { queue } = await control.assertQueue("", { exclusive: true, autoDelete: true, durable: false });
-  for (const one of [given.control_key!, key]) await control.bindQueue(queue, "amq.topic", one);
+  for (const one of [given.control_key!, given.private_key!]) await control.bindQueue(queue, "amq.topic", one);
   await control.consume(queue, (message) => message && handle(message), { noAck: true });
   console.log(`READY ${given.client_name}`);
   setInterval(() => {

@@ -29,6 +29,7 @@ export function firstDifference(one: Buffer, other: Buffer): number {
 /** Carry an envelope as the RabbitMQ binding says; what is absent stays absent. */
 export function project(body: Buffer): [Buffer, Options.Publish] {
   const read = JSON.parse(body.toString());
+  if (read.meta != null && Object.getPrototypeOf(read.meta) !== Object.prototype) throw new Error("meta is no object");
   const headers: Json = {};
   if (read.meta?.schema_version != null) headers["x-schema-version"] = int32(read.meta.schema_version);
   if (read.attempts != null) headers["x-attempts"] = int32(read.attempts);
@@ -53,23 +54,18 @@ export const propertiesOf = (from: Json): Json =>
 
 export const int32 = (value: number): Json => ({ "!": "int32", value });
 export const int64 = (value: bigint): Json => ({ "!": "int64", value });
-const bits = (text: string): Buffer => Buffer.from(text.slice(2), "hex");
-const integer = (kind: string) => (text: string): Json => ({ "!": kind, value: Number(text) });
+const number = (kind: string) => (text: string): Json => ({ "!": kind, value: Number(text) });
 const long = (kind: string) => (text: string): Json => ({ "!": kind, value: BigInt(text) });
-const same = (value: unknown): unknown => value;
 
 /** By tag, what amqplib writes with it. */
 const WRITE: Record<string, (...rest: any[]) => unknown> = {
-  t: same, S: same, V: () => null, x: (text) => Buffer.from(text, "hex"),
-  b: integer("int8"), B: integer("uint8"), s: integer("int16"), u: integer("uint16"), I: integer("int32"),
-  i: integer("uint32"), l: long("int64"), T: long("timestamp"),
-  f: (text) => ({ "!": "float", value: bits(text).readFloatBE() }),
-  d: (text) => ({ "!": "double", value: bits(text).readDoubleBE() }),
+  t: (text) => text === "true", S: (text) => text, V: () => null, x: (text) => Buffer.from(text, "hex"),
+  b: number("int8"), B: number("uint8"), s: number("int16"), u: number("uint16"), I: number("int32"),
+  i: number("uint32"), l: long("int64"), T: long("timestamp"), f: number("float"), d: number("double"),
   D: (places, digits) => ({ "!": "decimal", value: { places: Number(places), digits: Number(digits) } }),
   A: (items: Tagged[]) => items.map(([tag, ...rest]) => WRITE[tag]!(...rest)),
   F: (table: Record<string, Tagged>) => untagTable(table),
 };
-export const TAGS = Object.keys(WRITE).join("");
 
 /** The library's header table for a tagged one. */
 export const untagTable = (table: Record<string, Tagged>): Json =>
@@ -77,16 +73,12 @@ export const untagTable = (table: Record<string, Tagged>): Json =>
 
 function tag(value: any): unknown[] {
   if (value === null) return ["V"];
-  if (typeof value === "boolean") return ["t", value];
+  if (typeof value === "boolean") return ["t", String(value)];
   if (typeof value === "string") return ["S", value];
   if (Buffer.isBuffer(value)) return ["x", value.toString("hex")];
   if (Array.isArray(value)) return ["A", value.map(tag)];
   if (Number.isInteger(value) && !Object.is(value, -0)) return ["*", BigInt(value).toString()];
-  if (typeof value === "number") {
-    const raw = Buffer.alloc(8);
-    raw.writeDoubleBE(value);
-    return ["d", `0x${raw.toString("hex")}`];
-  }
+  if (typeof value === "number") return ["d", Object.is(value, -0) ? "-0" : String(value)];
   if (value["!"] === "timestamp") return ["T", String(value.value)];
   if (value["!"] === "decimal") return ["D", String(value.value.places), String(value.value.digits)];
   return ["F", tagTable(value)];

@@ -24,9 +24,15 @@ export abstract class Role {
   private fault = "";
   protected changed: () => void = () => undefined;
 
-  constructor(protected client: Client, protected p: Json, readonly correlation: string) {}
+  protected p: Json = {};
 
-  abstract open(): Promise<void>;
+  constructor(protected client: Client, readonly correlation: string) {}
+
+  protected abstract open(): Promise<void>;
+  async begin(parameters: string): Promise<void> {
+    this.p = JSON.parse(parameters);
+    await this.open();
+  }
   async start(_fields: Json): Promise<void> {}
   async status(_fields: Json): Promise<void> {}
 
@@ -63,8 +69,8 @@ export abstract class Role {
     const { messages, returned, left, closed } = this;
     this.messages = [];
     this.returned = [];
-    const error = closed ? "" : this.fault;
-    return { messages, returned, left, closed, error, started_ns: String(this.started), ended_ns: String(this.ended) };
+    const [error, started_ns, ended_ns] = [this.fault, String(this.started), String(this.ended)];
+    return { messages, returned, left, closed, error, started_ns, ended_ns };
   }
 }
 
@@ -73,7 +79,7 @@ export class Sender extends Role {
 
   async open(): Promise<void> {
     const connection = await this.connect();
-    for (let publisher = 0; publisher < this.p.num_publishers; publisher++) {
+    while (this.channels.length < this.p.lines.length) {
       const channel = this.watch(await connection.createConfirmChannel(), "channel");
       channel.on("return", ({ fields, properties }) =>
         this.returned.push({ code: (fields as Json).replyCode, headers: tagTable(properties.headers) }));
@@ -93,7 +99,7 @@ export class Sender extends Role {
     const channel = this.channels[publisher]!, begun = performance.now();
     const confirms: Promise<void>[] = [];
     for (let done = 0; done < count; done++) {
-      if (this.p.outgoing_rate) await rest(begun + (done / this.p.outgoing_rate) * 1000 - performance.now());
+      if (this.p.every_ns) await rest(begun + (done * this.p.every_ns) / 1e6 - performance.now());
       const sequence = first + done;
       const [body, options] = this.message(publisher, sequence);
       const to = this.p.destinations[(publisher + sequence) % this.p.destinations.length];
@@ -110,15 +116,14 @@ export class Sender extends Role {
   }
 
   private message(publisher: number, sequence: number): [Buffer, Options.Publish] {
-    const { envelopes, header_fields, seed, message_bytes, mandatory, persistent } = this.p;
+    const { envelopes, header_fields, seed, message_bytes, mandatory, delivery_mode: deliveryMode } = this.p;
     if (envelopes.length) return project(Buffer.from(envelopes[sequence % envelopes.length], "base64"));
     const headers = {
       ...untagTable(header_fields), CLIENT_NAME: this.client.name, PUBLISHER: int32(publisher),
       SEQUENCE: int32(sequence), SENT_NS: int64(now()),
     };
     return [makeBody(seed, sequence, message_bytes), {
-      headers, mandatory, correlationId: this.correlation, contentType: "application/octet-stream",
-      deliveryMode: persistent ? 2 : 1,
+      headers, mandatory, deliveryMode, correlationId: this.correlation, contentType: "application/octet-stream",
     }];
   }
 }
@@ -131,18 +136,16 @@ type Consumer = {
 
 export class Receiver extends Role {
   private consumers: Consumer[] = [];
-  private putBack = 0;
 
   async open(): Promise<void> {
-    for (const { index, destination } of this.p.consumers) {
-      const { exchange, key, queue } = this.p.destinations[destination];
+    for (const { index, exchange, key, queue } of this.p.lines) {
       const channel = this.watch(await (await this.connect()).createChannel(), "channel");
       const one: Consumer = { index, channel, queue, own: !queue, open: 0, turn: Promise.resolve() };
       if (one.own) {
         one.queue = (await channel.assertQueue("", { exclusive: true, durable: false })).queue;
         await channel.bindQueue(one.queue, exchange, key);
       }
-      if (this.p.prefetch_count) await channel.prefetch(this.p.prefetch_count);
+      await channel.prefetch(this.p.prefetch_count);
       const { no_ack: noAck, no_local: noLocal, exclusive } = this.p;
       const options = { consumerTag: "lab", noAck, noLocal, exclusive };
       await channel.consume(one.queue, (message) => message && this.pace(one, message), options);
@@ -153,30 +156,26 @@ export class Receiver extends Role {
   /** Take a message now, or when its turn comes by the inbound rate. */
   private pace(one: Consumer, message: ConsumeMessage): void {
     this.client.touch();
-    if (!this.p.inbound_rate) return this.take(one, message);
+    if (!this.p.every_ns) return this.take(one, message);
     const take = async (): Promise<void> => this.take(one, message);
-    one.turn = one.turn.then(() => this.attempt(take)).then(() => rest(1000 / this.p.inbound_rate));
+    one.turn = one.turn.then(() => this.attempt(take)).then(() => rest(this.p.every_ns / 1e6));
   }
 
   /** Look at one delivery and acknowledge it as we were told, or put it back. */
   private take(one: Consumer, message: ConsumeMessage): void {
-    const putBack = !message.fields.redelivered && this.putBack < this.p.requeue_first;
+    const putBack = message.fields.deliveryTag <= this.p.requeue_first;
     one.last = message;
-    if (!putBack && !this.p.no_ack) one.open++;
+    if (!putBack) one.open++;
     if (this.p.ack_first) this.acknowledge(one);
     this.note(one.index, message, putBack);
-    if (putBack) {
-      this.putBack++;
-      one.channel.nack(message, false, true);
-    } else {
-      this.count++;
-      if (one.open === this.p.ack_every) this.acknowledge(one);
-    }
+    if (putBack) one.channel.nack(message, false, true);
+    else this.count++;
+    if (one.open === this.p.ack_every) this.acknowledge(one);
     this.changed();
   }
 
   private acknowledge(one: Consumer): void {
-    if (one.open) one.channel.ack(one.last!, this.p.ack_every !== 1);
+    if (one.open && !this.p.no_ack) one.channel.ack(one.last!, this.p.ack_every !== 1);
     one.open = 0;
   }
 

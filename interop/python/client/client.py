@@ -9,22 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import platform
 import sys
 import time
-import uuid
 from typing import Any
 
 import pika
 from roles import Line, Receiver, Role, Sender
-from wire import WRITE, drop_absent, long
+from wire import long
 
-TESTS = ["TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize", "TC5_PubSubMessageSize",
-         "Circuit", "Envelope", "FieldTable"]  # fmt: skip
-CANNOT = {"immediate": "pika's basic_publish has no such argument",
-          "no_local": "pika's basic_consume has no such argument"}  # fmt: skip
 WORK = {"ASSIGN_ROLE": "begin", "START": "start", "STATUS_REQUEST": "status"}
-RUNTIME = f"{platform.python_implementation()} {platform.python_version()}"
 
 
 class Client(Line):
@@ -33,19 +26,18 @@ class Client(Line):
     roles = {"SENDER": Sender, "RECEIVER": Receiver}  # noqa: RUF012 (impostors have others)
 
     def __init__(self, given: dict[str, str]) -> None:
-        self.given, self.name, self.key = given, given["client_name"], given["control_key"]
-        who = pika.PlainCredentials(given["username"], given["password"])
-        super().__init__(pika.ConnectionParameters(given["host"], int(given["port"]), given["vhost"], who, heartbeat=0))
-        self.instance, self.last, self.terminated = str(uuid.uuid4()), float("inf"), False
+        super().__init__(pika.URLParameters(given["url"]))
+        self.place.heartbeat = 0  # the loop that answers them does everything else too
+        self.given, self.name, self.last, self.terminated = given, given["client_name"], float("inf"), False
         self.held: dict[str, Role] = {}
 
     async def serve(self) -> int:
         """Listen on the control keys until TERMINATE, silence or the loss of the broker."""
         try:
-            (self.channel,) = await self.open()
+            self.channel = await self.open()
             queue = (await self.call(self.channel.queue_declare, "", exclusive=True, auto_delete=True)).queue
-            for key in (self.key, f"{self.key}.{self.name}"):
-                await self.call(self.channel.queue_bind, queue, "amq.topic", key)
+            for key in ("control_key", "private_key"):
+                await self.call(self.channel.queue_bind, queue, "amq.topic", self.given[key])
             await self.call(self.channel.basic_consume, queue, self.on_control, auto_ack=True)
             self.ready()
             limit = float(self.given["control_timeout"])
@@ -73,29 +65,25 @@ class Client(Line):
         elif kind == "CLOCK_SYNCH":
             self.reply(request, kind, {"T1": long(fields["T1"]), "T2": long(arrived), "T3": long(time.time_ns())})
         elif kind == "ASSIGN_ROLE":
-            role = self.held[request.correlation_id] = self.roles[fields["ROLE"]](self, json.loads(body))
+            make = self.roles["RECEIVER" if fields.get("ROLE") == "RECEIVER" else "SENDER"]
+            role = self.held[request.correlation_id] = make(self, request.correlation_id, body)
             role.task = asyncio.ensure_future(self.play(role))
         elif kind == "TERMINATE":
             self.terminated = True
         if kind in WORK and request.correlation_id in self.held:
             self.held[request.correlation_id].requests.put_nowait((request, kind, fields))
 
-    def reply(self, request: Any, kind: str, fields: dict[str, Any], body: Any = None) -> None:
-        about = {"CONTROL_TYPE": kind, "CLIENT_NAME": self.name, "CLIENT_INSTANCE": self.instance}
+    def reply(self, request: Any, kind: str, fields: dict[str, Any], body: str = "") -> None:
+        about = {"CONTROL_TYPE": kind, "CLIENT_NAME": self.name, "CLIENT_INSTANCE": self.given["instance"]}
         properties = pika.BasicProperties(headers={**about, **fields}, correlation_id=request.correlation_id)
-        text = json.dumps(body, separators=(",", ":")).encode() if body else b""
-        self.channel.basic_publish("", request.reply_to, text, properties)
+        self.channel.basic_publish("", request.reply_to, body.encode(), properties)
 
     def answer_invite(self, request: Any, test: str | None) -> None:
-        if test is not None and test not in TESTS:
+        if test is None or test in self.given["tests"].split():
+            key = {"CLIENT_PRIVATE_CONTROL_KEY": self.given["private_key"]}
+            self.reply(request, "ENLIST", key, self.given["capabilities"])
+        else:
             self.reply(request, "DECLINE", {"REASON": f"there is no test {test}"})
-            return
-        about = {
-            "protocol": 2, "language": "python", "runtime": RUNTIME, "library": "pika",
-            "library_version": pika.__version__, "platform": sys.platform, "tests": TESTS, "cannot": CANNOT,
-            "field_tags": "".join(WRITE), "given": drop_absent({**self.given, "password": None}),
-        }  # fmt: skip
-        self.reply(request, "ENLIST", {"CLIENT_PRIVATE_CONTROL_KEY": f"{self.key}.{self.name}"}, about)
 
     async def play(self, role: Role) -> None:
         """Do what a role is asked, one after the other: accept it when it is ready, then report."""
@@ -109,7 +97,8 @@ class Client(Line):
                 await role.close()
                 del self.held[request.correlation_id]
             told = {"CORRELATION_ID": role.correlation, "MESSAGE_COUNT": role.count}
-            self.reply(request, "ACCEPT_ROLE" if begun else "REPORT", told, None if begun else role.report())
+            body = "" if begun else json.dumps(role.report(), separators=(",", ":"))
+            self.reply(request, "ACCEPT_ROLE" if begun else "REPORT", told, body)
 
 
 if __name__ == "__main__":

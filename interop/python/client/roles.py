@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import time
-import uuid
 from collections.abc import Callable, Coroutine
 from functools import partial
-from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,16 +36,16 @@ class Line:
                 raise self.broken
             await asyncio.sleep(every)
 
-    async def open(self, number: int = 1) -> list[Any]:
-        """Open a connection with so many channels."""
-        made = AsyncioConnection(self.place, on_open_error_callback=self.end, on_close_callback=self.end)
-        self.connections.append(made)
-        await self.until(lambda: made.is_open)
-        channels = [made.channel() for _ in range(number)]
-        for channel in channels:
-            channel.add_on_close_callback(self.end)
-        await self.until(lambda: all(channel.is_open for channel in channels))
-        return channels
+    async def open(self, *, new: bool = True) -> Any:
+        """Open a channel, on a new connection or on the last one."""
+        if new:
+            made = AsyncioConnection(self.place, on_open_error_callback=self.end, on_close_callback=self.end)
+            self.connections.append(made)
+            await self.until(lambda: made.is_open)
+        channel = self.connections[-1].channel()
+        channel.add_on_close_callback(self.end)
+        await self.until(lambda: channel.is_open)
+        return channel
 
     async def call(self, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
         """Call a method of pika and wait for the broker's answer."""
@@ -64,16 +63,32 @@ class Line:
 
 
 class Role(Line):
-    """What both have: parameters, connections, and what is new since the last report."""
+    """What both have: parameters, a line for each publisher or consumer, what is new since the last report."""
 
-    def __init__(self, client: Any, parameters: dict[str, Any]) -> None:
+    def __init__(self, client: Any, assignment: str, parameters: bytes) -> None:
         super().__init__(client.place)
-        self.client, self.p, self.count = client, parameters, 0
-        self.correlation = str(uuid.uuid4())
+        self.client, self.parameters, self.count = client, parameters, 0
+        self.correlation = f"{client.given['instance']}.{assignment}"
+        self.lines: list[SimpleNamespace] = []
         self.requests: asyncio.Queue[tuple[Any, str, dict[str, Any]]] = asyncio.Queue()
         self.told: dict[str, Any] = {
             "messages": [], "returned": [], "left": 0, "closed": None, "error": "", "started_ns": "0", "ended_ns": "0",
         }  # fmt: skip
+
+    async def begin(self, _fields: dict[str, Any]) -> None:
+        self.p = json.loads(self.parameters)
+        for asked in self.p["lines"]:
+            one = SimpleNamespace(**asked, channel=await self.open(new=asked["connect"]), open=0, tag=0, due=0)
+            self.lines.append(one)
+            if self.p["tx_batch"]:
+                await self.call(one.channel.tx_select)
+            await self.prepare(one)
+
+    async def settle(self, one: SimpleNamespace) -> None:
+        """Commit, and make a call whose answer says that the broker has all before it."""
+        if self.p["tx_batch"]:
+            await self.call(one.channel.tx_commit)
+        await self.call(one.channel.basic_qos)
 
     async def attempt(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do something and say whether it went well; tell how the broker closed, or what else went wrong."""
@@ -103,17 +118,13 @@ class Role(Line):
 class Sender(Role):
     """Publishes when it is told to."""
 
-    async def begin(self, _fields: dict[str, Any]) -> None:
-        self.channels = await self.open(self.p["num_publishers"])
-        self.tags, self.unconfirmed = [count(1) for _ in self.channels], [set() for _ in self.channels]
+    async def prepare(self, one: SimpleNamespace) -> None:
+        one.unconfirmed = set()
+        one.channel.add_on_return_callback(self.on_return)
         # Broker-J has confirms and does not say so: pika refuses to ask for them.
-        self.confirms = self.connections[0].publisher_confirms and not self.p["transactional"]
-        for channel, waiting in zip(self.channels, self.unconfirmed, strict=True):
-            channel.add_on_return_callback(self.on_return)
-            if self.p["transactional"]:
-                await self.call(channel.tx_select)
-            elif self.confirms:
-                await self.call(channel.confirm_delivery, partial(self.on_confirm, waiting))
+        self.confirms = self.connections[0].publisher_confirms and not self.p["tx_batch"]
+        if self.confirms:
+            await self.call(one.channel.confirm_delivery, partial(self.on_confirm, one.unconfirmed))
 
     def on_confirm(self, waiting: set[int], frame: Any) -> None:
         last, many = frame.method.delivery_tag, frame.method.multiple
@@ -124,20 +135,18 @@ class Sender(Role):
 
     async def start(self, fields: dict[str, Any]) -> None:
         """Send message by message, the publishers in turn, and wait until the broker has them."""
-        first, number = fields["FIRST"], fields["MESSAGE_COUNT"]
         self.told["started_ns"], began = str(time.time_ns()), time.monotonic()
-        rate = self.p["outgoing_rate"]
-        for done in range(number):
-            if rate or done % 64 == 0:
-                await asyncio.sleep(max(0, began + done / rate - time.monotonic()) if rate else 0)
-            for publisher in range(len(self.channels)):
-                self.send(publisher, first + done)
-            if self.p["transactional"] and (done + 1 == number or (done + 1) % self.p["tx_batch_size"] == 0):
-                for channel in self.channels:
-                    await self.call(channel.tx_commit)
-        await self.until(lambda: not any(self.unconfirmed))
-        for channel in self.channels:
-            await self.call(channel.basic_qos)
+        every = self.p["every_ns"] / 1e9
+        for done in range(fields["MESSAGE_COUNT"]):
+            if every or done % 64 == 0:
+                await asyncio.sleep(max(0, began + done * every - time.monotonic()) if every else 0)
+            for one in self.lines:
+                self.send(one.index, fields["FIRST"] + done)
+                if self.p["tx_batch"] and (done + 1) % self.p["tx_batch"] == 0:
+                    await self.call(one.channel.tx_commit)
+        await self.until(lambda: not any(one.unconfirmed for one in self.lines))
+        for one in self.lines:
+            await self.settle(one)
         self.told["ended_ns"] = str(time.time_ns())
 
     def send(self, publisher: int, sequence: int) -> None:
@@ -147,11 +156,11 @@ class Sender(Role):
         self.count += 1
 
     def publish(self, publisher: int, sequence: int, properties: Any, body: bytes) -> None:
-        to = self.p["destinations"][(publisher + sequence) % len(self.p["destinations"])]
-        channel, must = self.channels[publisher], self.p["mandatory"]
-        channel.basic_publish(to["exchange"], to["key"], body, properties, mandatory=must)
+        to, one = self.p["destinations"][(publisher + sequence) % len(self.p["destinations"])], self.lines[publisher]
+        one.channel.basic_publish(to["exchange"], to["key"], body, properties, mandatory=self.p["mandatory"])
         if self.confirms:
-            self.unconfirmed[publisher].add(next(self.tags[publisher]))
+            one.tag += 1
+            one.unconfirmed.add(one.tag)
 
     def make(self, publisher: int, sequence: int) -> tuple[dict[str, Any], dict[str, Any], bytes]:
         """Give headers, properties and body of one message."""
@@ -160,8 +169,7 @@ class Sender(Role):
         ours = {"CLIENT_NAME": self.client.name, "PUBLISHER": publisher, "SEQUENCE": sequence}
         headers = {**WRITE["F"](self.p["header_fields"]), **ours, "SENT_NS": long(time.time_ns())}
         properties = {"correlation_id": self.correlation, "content_type": "application/octet-stream"}
-        properties["delivery_mode"] = 2 if self.p["persistent"] else 1
-        return headers, properties, self.body(sequence)
+        return headers, {**properties, "delivery_mode": self.p["delivery_mode"]}, self.body(sequence)
 
     async def status(self, fields: dict[str, Any]) -> None:
         """Nothing to wait for."""
@@ -170,57 +178,45 @@ class Sender(Role):
 class Receiver(Role):
     """Consumes from the moment it accepts the role, each consumer on a connection of its own."""
 
-    async def begin(self, _fields: dict[str, Any]) -> None:
-        self.consumers, self.put_back = [], 0
-        for asked in self.p["consumers"]:
-            (channel,) = await self.open()
-            place = self.p["destinations"][asked["destination"]]
-            one = SimpleNamespace(index=asked["index"], channel=channel, queue=place["queue"], own=not place["queue"])
-            one.tag = one.open = one.acknowledged = one.due = 0
-            if one.own:
-                one.queue = (await self.call(channel.queue_declare, "", exclusive=True)).queue
-                await self.call(channel.queue_bind, one.queue, place["exchange"], place["key"])
-            if self.p["prefetch_count"]:
-                await self.call(channel.basic_qos, prefetch_count=self.p["prefetch_count"])
-            if self.p["ack_tx"]:
-                await self.call(channel.tx_select)
-            self.consumers.append(one)
-            how = {"auto_ack": self.p["no_ack"], "exclusive": self.p["exclusive"], "consumer_tag": "lab"}
-            await self.call(channel.basic_consume, one.queue, partial(self.pace, one), **how)
+    async def prepare(self, one: SimpleNamespace) -> None:
+        one.own = not one.queue
+        if one.own:
+            one.queue = (await self.call(one.channel.queue_declare, "", exclusive=True)).queue
+            await self.call(one.channel.queue_bind, one.queue, one.exchange, one.key)
+        await self.call(one.channel.basic_qos, prefetch_count=self.p["prefetch_count"])
+        how = {"auto_ack": self.p["no_ack"], "exclusive": self.p["exclusive"], "consumer_tag": "lab"}
+        await self.call(one.channel.basic_consume, one.queue, partial(self.pace, one), **how)
 
     def pace(self, one: SimpleNamespace, _channel: Any, *message: Any) -> None:
         """Take a message now, or when the inbound rate allows it."""
         self.client.last = time.monotonic()
-        if not self.p["inbound_rate"]:
+        if not self.p["every_ns"]:
             self.take(one, *message)
         else:
-            one.due = max(time.monotonic(), one.due) + 1 / self.p["inbound_rate"]
+            one.due = max(time.monotonic(), one.due) + self.p["every_ns"] / 1e9
             asyncio.get_running_loop().call_at(one.due, self.take, one, *message)
 
     def take(self, one: SimpleNamespace, method: Any, properties: Any, body: bytes) -> None:
         """Look at one delivery and acknowledge it as we were told, or put it back."""
-        if self.put_back < self.p["requeue_first"] and not method.redelivered:
-            self.put_back += 1
-            self.note(one.index, method, properties, body, put_back=True)
-            one.channel.basic_nack(method.delivery_tag)
-            return
         one.tag = method.delivery_tag
-        one.open += not self.p["no_ack"]
+        if one.tag <= self.p["requeue_first"]:
+            self.note(one.index, method, properties, body, put_back=True)
+            one.channel.basic_nack(one.tag)
+            return
+        one.open += 1
         if self.p["ack_first"]:
             self.acknowledge(one)
         self.count += 1
         self.note(one.index, method, properties, body)
         if one.open == self.p["ack_every"]:
             self.acknowledge(one)
+        if self.p["tx_batch"] and one.tag % self.p["tx_batch"] == 0:
+            one.channel.tx_commit(lambda _frame: None)
 
     def acknowledge(self, one: SimpleNamespace) -> None:
-        """Acknowledge what is open; a transaction ends after so many."""
-        if one.open:
+        if one.open and not self.p["no_ack"]:
             one.channel.basic_ack(one.tag, multiple=self.p["ack_every"] != 1)
-            one.open = 0
-            one.acknowledged += 1
-            if self.p["ack_tx"] and one.acknowledged % self.p["tx_batch_size"] == 0:
-                one.channel.tx_commit(lambda _frame: None)
+        one.open = 0
 
     def note(self, index: int, method: Any, properties: Any, body: bytes, *, put_back: bool = False) -> None:
         """List one delivery."""
@@ -244,12 +240,10 @@ class Receiver(Role):
     async def status(self, fields: dict[str, Any]) -> None:
         """Wait for so many messages, or so long; then end the role if it is final."""
         await self.until(lambda: self.count >= fields["WAIT_COUNT"], fields["WAIT_MS"] / 1000)
-        for one in self.consumers if fields["FINAL"] else ():
+        for one in self.lines if fields["FINAL"] else ():
             await self.call(one.channel.basic_cancel, "lab")
             await asyncio.sleep(max(0, one.due - time.monotonic()))
             self.acknowledge(one)
-            if self.p["ack_tx"]:
-                await self.call(one.channel.tx_commit)
-            await self.call(one.channel.basic_qos)  # the answer says that the broker has the acknowledgements
+            await self.settle(one)
             if one.own:
                 self.told["left"] += (await self.call(one.channel.queue_delete, one.queue)).message_count

@@ -24,10 +24,8 @@ def make_body(seed: int, sequence: int, size: int) -> bytes:
 
 def first_difference(wanted: bytes, found: bytes) -> int:
     """Give the offset where two bodies part, or -1."""
-    if wanted == found:
-        return -1
     pairs = enumerate(zip(wanted, found, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(wanted), len(found)))
+    return -1 if wanted == found else next((at for at, (a, b) in pairs if a != b), min(len(wanted), len(found)))
 
 
 def drop_absent(given: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +35,7 @@ def drop_absent(given: dict[str, Any]) -> dict[str, Any]:
 def project(body: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Carry an envelope as the RabbitMQ binding says; what is absent stays absent."""
     read = json.loads(body)
-    meta, job = read.get("meta") or {}, read.get("job")
+    meta, job = {} if read.get("meta") is None else dict(read["meta"].items()), read.get("job")
     named = isinstance(job, str) and job.strip(" \t\n\v\f\r")
     versions = {"x-schema-version": meta.get("schema_version"), "x-attempts": read.get("attempts")}
     properties = {
@@ -49,7 +47,7 @@ def project(body: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
 
 
 WRITE: dict[str, Callable[..., Any]] = {
-    "t": bool, "I": int, "l": long, "S": str, "x": bytes.fromhex, "V": lambda: None,
+    "t": "true".__eq__, "I": int, "l": long, "S": str, "x": bytes.fromhex, "V": lambda: None,
     "D": lambda scale, digits: Decimal(int(digits)).scaleb(-int(scale)),
     "T": lambda text: datetime.fromtimestamp(int(text), UTC),
     "A": lambda items: [WRITE[kind](*rest) for kind, *rest in items],
@@ -58,7 +56,7 @@ WRITE: dict[str, Callable[..., Any]] = {
 """By tag, what pika writes with it."""
 
 READ: dict[type, Callable[[Any], list[Any]]] = {
-    type(None): lambda _: ["V"], bool: lambda value: ["t", value], str: lambda value: ["S", value],
+    type(None): lambda _: ["V"], bool: lambda value: ["t", str(value).lower()], str: lambda value: ["S", value],
     int: lambda value: ["*", str(value)], long: lambda value: ["*", str(int(value))],
     bytes: lambda value: ["x", value.hex()], datetime: lambda value: ["T", str(int(value.timestamp()))],
     Decimal: lambda value: ["D", str(-value.as_tuple().exponent), str(value.scaleb(-value.as_tuple().exponent))],

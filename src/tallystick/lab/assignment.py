@@ -2,7 +2,9 @@
 
 The coordinator knows what a client's library cannot express (its first ENLIST says so, with the
 reason), and so who can play which role. An ack mode goes out as numbers: how often to acknowledge,
-before or after the look, in transactions or not (docs/reference/lab-protocol.md, Parameters).
+before or after the look, in transactions or not. So do all other things that would be the same work
+in every client: which channels to open, how long a message takes at a rate
+(docs/reference/lab-protocol.md, Parameters).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, Final
 from tallystick.lab.control import Role
 from tallystick.lab.parameters import read_literal
 
-__all__ = ["ACK_SETTINGS", "complete", "why_not"]
+__all__ = ["ACK_SETTINGS", "complete", "instruct", "why_not"]
 
 _NEVER: Final = {"no_ack": False, "ack_every": 0, "ack_first": False, "ack_tx": False}
 ACK_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -49,6 +51,37 @@ def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any
     if not whole["consumer_out_active"]:
         whole["consumers"] = []
     return whole
+
+
+def instruct(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what a client is told for a role: every parameter, and what follows from them for it."""
+    whole = complete(body, about)
+    sends = role is Role.SENDER
+    rate = whole["outgoing_rate" if sends else "inbound_rate"]
+    whole |= {
+        "lines": list(_publishers(whole) if sends else _consumers(whole)),
+        "tx_batch": whole["tx_batch_size"] if whole["transactional" if sends else "ack_tx"] else 0,
+        "every_ns": 1_000_000_000 // rate if rate else 0,
+        "delivery_mode": 2 if whole["persistent"] else 1,
+    }
+    room = whole["prefetch_count"]
+    if room and not sends:  # who acknowledges later than that gets no more messages
+        whole["ack_every"] = min(whole["ack_every"] or room, room)
+        whole["tx_batch"] = min(whole["tx_batch"], room)
+    return whole
+
+
+def _publishers(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give a channel for each publisher, all on one connection."""
+    for index in range(whole["num_publishers"]):
+        yield {"index": index, "connect": index == 0}
+
+
+def _consumers(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give a connection and a channel for each consumer, and what it consumes."""
+    for one in whole["consumers"]:
+        place = whole["destinations"][one["destination"]]
+        yield {"index": one["index"], "connect": True, **place}
 
 
 def _object(about: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -11,7 +11,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from tallystick.lab.content import plain_value
 from tallystick.lab.control import Control, Role
@@ -19,6 +20,12 @@ from tallystick.lab.instance import Part
 from tallystick.lab.payload import write_runs
 
 __all__ = ["join_reports", "tally_report"]
+
+
+_PROPERTIES: Final = (
+    "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
+    "expiration", "message_id", "type", "user_id", "app_id",
+)  # fmt: skip
 
 
 class _Sent(NamedTuple):
@@ -46,17 +53,22 @@ def _read_sent(told: Mapping[str, Any]) -> _Sent:
     return _Sent(int(told["publisher"]), int(told["sequence"]), str(told["sha256"]))
 
 
-def _read_received(told: Mapping[str, Any]) -> _Received:
+def _read_received(told: Mapping[str, Any], *, blank: bool) -> _Received:
+    absent = (None, "", 0) if blank else (None,)
+    found = told["properties"]
+    properties = {name: found[name] for name in _PROPERTIES if found.get(name) not in absent}
     headers = {name: plain_value(value) for name, value in told["headers"].items()}
     sender, sequence = headers.get("CLIENT_NAME"), headers.get("SEQUENCE")
     stream = None
     if isinstance(sender, str) and isinstance(sequence, int):
-        correlation = told["properties"].get("correlation_id", "")
+        correlation = properties.get("correlation_id", "")
         stream = (told["consumer"], sender, correlation, headers.get("PUBLISHER", 0))
+    whole = {**told, "properties": properties} if told.get("body") is not None else None
+    differs = -1 if told["differs"] is None else int(told["differs"])
     return _Received(
         stream, told["consumer"], sequence or 0, told["redelivered"], told["put_back"],
-        int(told["arrived_ns"]), headers.get("SENT_NS"), told["length"], told["sha256"],
-        told["differs"], told if told.get("body") is not None else None,
+        int(told["arrived_ns"]), headers.get("SENT_NS"), told["length"], told["sha256"], differs,
+        whole,
     )  # fmt: skip
 
 
@@ -65,10 +77,13 @@ def _read_returned(told: Mapping[str, Any]) -> list[int]:
     return [headers.get("PUBLISHER", 0), headers.get("SEQUENCE", -1), told["code"]]
 
 
-def join_reports(role: Role, before: Control | None, said: Control) -> Control:
-    """Add a report to those of the same role before it."""
+def join_reports(
+    role: Role, before: Control | None, said: Control, about: Mapping[str, Any]
+) -> Control:
+    """Add a report to those of the same role before it; `about` is what the client can tell."""
     body = said.body
-    read = _read_sent if role is Role.SENDER else _read_received
+    received = partial(_read_received, blank=about.get("blank_is_absent") is True)
+    read = _read_sent if role is Role.SENDER else received
     older = (
         before.body if before else {**body, "batches": (), "spans": (), "returned": [], "left": 0}
     )
@@ -80,7 +95,7 @@ def join_reports(role: Role, before: Control | None, said: Control) -> Control:
         "started_ns": older["started_ns"],
         "ended_ns": body["ended_ns"],
         "closed": body["closed"],
-        "error": body["error"],
+        "error": body["error"] if body["closed"] is None else "",
     }
     return replace(said, body=joined)
 

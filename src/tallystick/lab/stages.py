@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from tallystick.core.verdict import Outcome, Verdict
-from tallystick.lab.assignment import complete
+from tallystick.lab.assignment import instruct
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.instance import Evidence, Finding, Instance
 from tallystick.lab.reports import join_reports, tally_report
@@ -86,7 +86,7 @@ def _assign(state: State, number: int, live: Live, actions: list[Action]) -> Sta
     parts = live.instance.parts
     for at, part in enumerate(parts):
         fields = {"TEST_NAME": live.instance.test, "ROLE": part.role.value, **part.fields}
-        body = complete(part.body, state.members[part.client].about)
+        body = instruct(part.role, part.body, state.members[part.client].about)
         control = Control(Kind.ASSIGN_ROLE, fields, body, _assignment(state, number, at))
         actions.append(Say(control, part.client))
     until = state.at + state.plan.limits.answer
@@ -122,7 +122,8 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
         case ((Stage.ASSIGNING | Stage.SENDING | Stage.COLLECTING), Kind.REPORT):
             ends = live.stage is Stage.ASSIGNING or live.final
             try:
-                told = join_reports(parts[part].role, live.reports.get(part), control)
+                about = state.members[control.client].about
+                told = join_reports(parts[part].role, live.reports.get(part), control, about)
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 why = f"a report broke the protocol: {error!r}"
                 return give_up_on(state, number, Finding(Outcome.ERRORED, why), actions)
