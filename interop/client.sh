@@ -5,10 +5,10 @@
 #   client.sh NAME [-b HOST] [-p PORT] [-v VHOST] [name=value ...] -- PROGRAM [ARGUMENT ...]
 #
 # Nothing but a PATH is needed (IOP-8). `start_timeout=SECONDS` shortens the 60 seconds. The line
-# on stdout is: NAME, process id, log file. The program gets what it needs ready-made, as name=value:
-# client_name, control_key, control_timeout, tests, and instance, private_key, url, capabilities. The
-# capabilities are NAME/client/manifest.json, `runtime` and `library_version` of the environment, and
-# the options given here, of which the last of a name counts. `query` of the environment ends the url.
+# on stdout is: NAME, process id, log file. The program gets every option as name=value, the defaults
+# first, of which the last of a name counts; then ready-made: instance, url, capabilities, private_key.
+# The capabilities are NAME/client/manifest.json, `runtime` and `library_version` of the environment, and
+# the options given here. `query` of the environment ends the url.
 name=$1
 shift
 limit=60
@@ -36,7 +36,11 @@ words() {
       if (!((name = substr(ARGV[at], 1, cut - 1)) in given)) names[++count] = name
       given[name] = substr(ARGV[at], cut + 1)
     }
-    host = given["host"] ~ /:/ && given["host"] !~ /^\[/ ? "[" given["host"] "]" : given["host"]
+    if (given["port"] !~ /^[0-9]+$/ || given["host"] !~ /^[A-Za-z0-9._:-]+$/) {
+      print given["host"] " port " given["port"] " is no place of a broker" >"/dev/stderr"
+      exit 1
+    }
+    host = given["host"] ~ /:/ ? "[" given["host"] "]" : given["host"]
     who = spell(given["username"], percent) ":" spell(given["password"], percent)
     place = host ":" given["port"] "/" spell(given["vhost"], percent)
     print "url=amqp://" who "@" place ENVIRON["query"]
@@ -49,11 +53,9 @@ words() {
     sub(/[ \n]*}[ \n]*$/, "", about)
     split("runtime library_version platform", words, " ")
     for (at = 1; at <= 3; at++)
-      if (words[at] in ENVIRON) about = about ", " text(words[at]) ": " text(ENVIRON[words[at]])
+      if (ENVIRON[words[at]] != "") about = about ", " text(words[at]) ": " text(ENVIRON[words[at]])
     print "capabilities=" about ", \"protocol\": 3, \"tests\": [\"" tests "\"], \"given\": {" pairs "}}"
     print "private_key=" given["control_key"] "." given["client_name"]
-    split("client_name control_key control_timeout tests", words, " ")
-    for (at = 1; at <= 4; at++) print words[at] "=" given[words[at]]
   }
   function spell(value, by,   at, out) {
     for (at = 1; at <= length(value); at++) out = out by[substr(value, at, 1)]
@@ -75,6 +77,8 @@ while test "$1" != --; do
     -v) set -- "$@" "vhost=$2"; shift ;;
     start_timeout=*) limit=${1#start_timeout=} pairs=$((pairs - 1)) ;;
     client_name=*) name=${1#client_name=}; set -- "$@" "$1" ;;
+    instance=* | url=* | capabilities=* | private_key=*)
+      echo "${1%%=*} is made here; use -b HOST -p PORT -v VHOST username= password=" >&2; exit 1 ;;
     [!-=]*=*) set -- "$@" "$1" ;;
     *) echo "what is $1? use -b HOST -p PORT -v VHOST name=value" >&2; exit 1 ;;
   esac
@@ -82,14 +86,6 @@ while test "$1" != --; do
 done
 shift
 ready=$(words "$pairs" "$@") || exit 1
-# Take the pairs away again, and put the words in their place.
-program=$(($# - pairs))
-while test "$program" -gt 0; do
-  set -- "$@" "$1"
-  shift
-  program=$((program - 1))
-done
-shift "$pairs"
 set -- "$@" "instance=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')"
 while IFS= read -r word; do
   set -- "$@" "$word"

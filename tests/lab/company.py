@@ -32,7 +32,8 @@ wire: Any = import_module("wire")
 PATIENCE = 60.0
 TESTS = ("TC1_DummyRun", "TC2_BasicP2P", "TC3_BasicPubSub", "TC4_P2PMessageSize",
          "TC5_PubSubMessageSize", "Circuit", "Envelope", "FieldTable")  # fmt: skip
-DEFAULTS = {"client_name": "python", "control_key": "iop.control", "control_timeout": "60",
+DEFAULTS = {"username": "guest", "password": "guest",
+            "client_name": "python", "control_key": "iop.control", "control_timeout": "60",
             "tests": " ".join(TESTS)}  # fmt: skip
 MANIFEST = json.loads((INTEROP / "python" / "client" / "manifest.json").read_text())
 SMALL = {"P2P_NUM_MESSAGES": 6, "PUBSUB_NUM_MESSAGES": 4, "PUBSUB_NUM_RECEIVERS": 2}
@@ -40,7 +41,8 @@ SMALL = {"P2P_NUM_MESSAGES": 6, "PUBSUB_NUM_MESSAGES": 4, "PUBSUB_NUM_RECEIVERS"
 
 def words(place: Place, given: Mapping[str, str]) -> dict[str, str]:
     """Give what client.sh gives to every client (`test_scripts.py` holds it to that)."""
-    said = {**DEFAULTS, **given}
+    at = {"host": place.host, "port": str(place.port), "vhost": place.vhost}
+    said = {**at, **DEFAULTS, **given}
     url = f"amqp://guest:guest@{place.host}:{place.port}/{quote(place.vhost, safe='')}"
     about = {**MANIFEST, "protocol": 3, "tests": TESTS, "given": said}
     return {

@@ -357,6 +357,16 @@ def test_who_enlists_for_a_test_that_does_not_exist_is_not_believed() -> None:
     assert found["x/TC1_DummyRun/a/a"] is Outcome.PASSED
 
 
+def test_who_speaks_another_protocol_is_told_and_takes_no_part() -> None:
+    state, actions = begin(make_plan(), 0.0)
+    (invite,) = [one.control for one in actions if isinstance(one, Say)]
+    reply = Honest("old").reply(invite)
+    assert reply is not None
+    state, actions = step(state, Heard(0.0, replace(reply, body={**reply.body, "protocol": 2})))
+    assert not state.members
+    assert Note("old speaks protocol 2, not 3; takes no part") in actions
+
+
 def test_who_enlists_late_is_told_and_takes_no_part() -> None:
     state, actions = begin(make_plan(), 0.0)
     (invite,) = [one.control for one in actions if isinstance(one, Say)]

@@ -76,11 +76,11 @@ class Reencodes(Sender):  # type: ignore[misc]
 
 
 class LosesOneOnArrival(Receiver):  # type: ignore[misc]
-    def note(self, index: int, method: Any, properties: Any, body: bytes) -> None:
+    def note(self, index: int, method: Any, properties: Any, body: bytes, **told: Any) -> None:
         if properties.headers["SEQUENCE"] == VICTIM:
             self.count -= 1
             return
-        super().note(index, method, properties, body)
+        super().note(index, method, properties, body, **told)
 
 
 class LiesInItsCount(Receiver):  # type: ignore[misc]
@@ -98,8 +98,8 @@ class SaysItSentMore(Sender):  # type: ignore[misc]
 class InventsArrivals(Receiver):  # type: ignore[misc]
     """Got one message too few and says it got all, with the digest of what it got."""
 
-    def note(self, index: int, method: Any, properties: Any, body: bytes) -> None:
-        super().note(index, method, properties, b"" if body and index == 0 else body)
+    def note(self, index: int, method: Any, properties: Any, body: bytes, **told: Any) -> None:
+        super().note(index, method, properties, b"" if body and index == 0 else body, **told)
 
     def report(self) -> dict[str, Any]:
         report: dict[str, Any] = super().report()

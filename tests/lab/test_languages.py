@@ -12,11 +12,13 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pika  # type: ignore[import-untyped]
 import pytest
 
 from tallystick.core.verdict import Outcome, Verdict
+from tallystick.lab import vm_server
 from tallystick.lab.cases import Settings, pair_groups
 from tallystick.lab.clients import Started, end_clients, find_clients, start_client
 from tallystick.lab.content import envelope_group
@@ -26,10 +28,11 @@ from tallystick.lab.perf import Load, perf_groups
 from tallystick.lab.profiles import find_profile
 from tallystick.lab.raw import read_address
 from tallystick.lab.session import choose
-from tallystick.lab.shell import conduct
+from tallystick.lab.shell import Place, conduct
 from tallystick.lab.state import Action, Judged, Limits, Plan, State
 from tallystick.lab.tier_clients import tier_groups
 from tallystick.lab.tiers_broker import ask_version
+from tallystick.lab.vm_server import Vm
 from tests.lab.company import INTEROP, fresh, place_of
 from tests.lab.test_client_alone import Line
 
@@ -52,6 +55,28 @@ def test_a_client_needs_no_environment_but_a_path_and_a_home(language: str) -> N
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
         assert done.returncode == 1
         assert "refused" in done.stderr.lower(), done.stderr
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_comes_to_the_place_and_as_who_it_was_told(
+    language: str, vm: Vm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IOP-19 to IOP-21: each library has its own way to read a URL."""
+    told = list[Any]()
+    answer = vm_server._Link._connection_method
+
+    def note(self: Any, asked: Any) -> None:
+        told.append(getattr(asked, "response", None) or getattr(asked, "virtual_host", None))
+        answer(self, asked)
+
+    monkeypatch.setattr(vm_server._Link, "_connection_method", note)
+    client = find_clients(INTEROP)[language]
+    place = Place(vm.host, vm.port, "v%2F ü@:?#")
+    given = {"username": "u%41:ü", "password": "p%2F:@ '$x", "client_name": fresh()}
+    started = start_client(client, place, given)
+    end_clients([started], 0)
+    said = [one.encode() if isinstance(one, str) else one for one in told if one]
+    assert said == ["\0u%41:ü\0p%2F:@ '$x".encode(), "v%2F ü@:?#".encode()]
 
 
 def test_the_go_client_tells_a_close_by_the_broker_from_an_error() -> None:

@@ -162,6 +162,20 @@ def test_the_case_goes_before_the_command_line_and_that_before_the_defaults() ->
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [("outgoing_rate", "fast"), ("outgoing_rate", "0.5"), ("num_publishers", "two"),
+     ("prefetch_count", "x"), ("tx_batch_size", "0"), ("ack_mode", "never"), ("consumers", "[]")],
+)  # fmt: skip
+def test_a_command_line_that_makes_no_sense_is_a_reason_and_no_fault_of_ours(
+    name: str, text: str
+) -> None:
+    about = {"given": {name: text}}
+    for role in Role:
+        assert assignment.why_not(role, {}, about) == f"its command line has {name}={text}"
+        assert assignment.instruct(role, {}, about) == assignment.instruct(role, {}, {})
+
+
+@pytest.mark.parametrize(
     "about", [{}, {"given": 3}, {"given": {"ack_mode": "no such"}}, {"given": {"ack_mode": "[]"}}]
 )
 def test_without_a_mode_each_message_is_acknowledged(about: Mapping[str, Any]) -> None:

@@ -91,12 +91,12 @@ def test_an_option_that_nobody_knows_is_refused() -> None:
 def seen(folder: Path, *options: str, name: str = "it") -> tuple[list[str], dict[str, str]]:
     """Give what a program gets: its own arguments, and words by name."""
     program = folder / "program"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{folder}/seen"\necho READY it\n')
+    program.write_text(f'#!/bin/sh\nprintf "%s\\0" "$@" >"{folder}/seen"\necho READY it\n')
     program.chmod(0o755)
     done = call(INTEROP / "client.sh", name, *options, "--", program, "first", "a b")
     assert done.returncode == 0, done.stderr
     shutil.rmtree(Path(done.stdout.split()[2]).parent)
-    lines = (folder / "seen").read_text().splitlines()
+    lines = (folder / "seen").read_text().split("\0")[:-1]
     given = dict(one.split("=", 1) for one in lines[2:])
     assert done.stdout.split()[0] == given["client_name"]
     return lines[:2], given
@@ -110,6 +110,8 @@ def test_a_program_gets_everything_ready_made(tmp_path: Path) -> None:
     about = json.loads(given.pop("capabilities"))
     assert len(given.pop("instance")) == 16
     assert given == {
+        "host": "a.host", "port": "1", "vhost": "/", "username": "guest", "password": "guest",
+        "note": "a = b",
         "url": "amqp://guest:guest@a.host:1/%2F", "client_name": "me", "control_key": "iop.control",
         "private_key": "iop.control.me", "control_timeout": "60", "tests": " ".join(TESTS),
     }  # fmt: skip
@@ -142,6 +144,19 @@ def test_no_character_of_an_option_is_lost(tmp_path: Path) -> None:
         name: value for name, value in odd.items() if name != "password"
     }
     assert "password" not in about
+    assert {name: given[name] for name in odd} == odd, "as they are, for who needs no URL"
+
+
+@pytest.mark.parametrize(
+    "options", [("-p", "56x2"), ("-b", "a host"), ("-b", "h%2F"), ("-b", ""), ("url=amqp://u:secret@h",),
+                ("capabilities={}",), ("instance=1",), ("private_key=k",)],
+)  # fmt: skip
+def test_no_place_and_no_word_of_ours_is_taken_and_no_secret_is_told(options: tuple[str]) -> None:
+    """IOP-19 to IOP-21: a library that cannot read a URL would tell it, or go elsewhere."""
+    done = call(INTEROP / "client.sh", "it", "password=secret", *options, "--", "true")
+    assert done.returncode == 1
+    assert done.stderr
+    assert "secret" not in done.stderr + done.stdout
 
 
 def test_a_guest_of_the_tests_gets_what_a_program_gets(tmp_path: Path) -> None:

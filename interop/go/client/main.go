@@ -22,6 +22,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -41,7 +42,7 @@ var (
 	})
 )
 
-const many = 1 << 16 // more messages than fit into a report
+const many = 1 << 16 // more messages of one publisher than fit into a report
 
 func check(err error) {
 	if err != nil {
@@ -128,7 +129,8 @@ type role struct {
 	connections    []*amqp.Connection
 	over           context.Context // done when something went wrong: the first such thing is its cause
 	end            context.CancelCauseFunc
-	messages       chan object
+	lock           sync.Mutex // for the list
+	messages       []object
 	count          atomic.Int32
 	left           int
 	started, ended int64
@@ -147,7 +149,7 @@ type line struct {
 }
 
 func newRole(correlation string) *role {
-	r := &role{correlation: correlation, messages: make(chan object, many)}
+	r := &role{correlation: correlation, messages: []object{}}
 	r.over, r.end = context.WithCancelCause(context.Background())
 	return r
 }
@@ -209,11 +211,20 @@ func drain[T any](from <-chan T) []T {
 	return all
 }
 
+func (r *role) list(message object) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.messages = append(r.messages, message)
+}
+
 func (r *role) report() object {
+	r.lock.Lock()
+	defer r.lock.Unlock()
 	told := object{
-		"messages": drain(r.messages), "returned": []object{}, "left": r.left, "closed": nil, "error": "",
+		"messages": r.messages, "returned": []object{}, "left": r.left, "closed": nil, "error": "",
 		"started_ns": fmt.Sprint(r.started), "ended_ns": fmt.Sprint(r.ended),
 	}
+	r.messages = []object{}
 	for _, one := range r.Lines {
 		for _, message := range drain(one.returns) {
 			back := object{"code": message.ReplyCode, "headers": eachOf(message.Headers, tag)}
@@ -316,7 +327,7 @@ func (r *role) publish(one *line, sequence int) *amqp.DeferredConfirmation {
 	to := r.Destinations[(one.Index+sequence)%len(r.Destinations)]
 	confirm := must(one.PublishWithDeferredConfirm(to.Exchange, to.Key, r.is("mandatory"), r.is("immediate"), message))
 	hash, _ := r.look(message.Body, sequence)
-	r.messages <- object{"publisher": one.Index, "sequence": sequence, "sha256": hash}
+	r.list(object{"publisher": one.Index, "sequence": sequence, "sha256": hash})
 	r.count.Add(1)
 	return confirm
 }
@@ -336,7 +347,7 @@ func (r *role) take(one *line, message amqp.Delivery) {
 	if one.open == r.number("ack_every") {
 		r.acknowledge(one)
 	}
-	r.commit(one, int(one.last))
+	r.commit(one, int(message.DeliveryTag))
 }
 
 // acknowledge settles what is open.
@@ -375,7 +386,7 @@ func (r *role) note(index int, message amqp.Delivery, putBack bool) {
 	arrived := fmt.Sprint(time.Now().UnixNano())
 	sequence, _ := message.Headers["SEQUENCE"].(int32)
 	hash, differs := r.look(message.Body, int(sequence))
-	r.messages <- object{
+	r.list(object{
 		"consumer": index, "redelivered": message.Redelivered, "put_back": putBack, "length": len(message.Body),
 		"arrived_ns": arrived, "sha256": hash, "differs": differs, "headers": eachOf(message.Headers, tag),
 		"properties": object{
@@ -385,7 +396,7 @@ func (r *role) note(index int, message amqp.Delivery, putBack bool) {
 			"user_id": message.UserId, "app_id": message.AppId,
 		}, // the library does not tell absent from empty
 		"body": map[bool][]byte{true: message.Body}[r.is("echo")],
-	}
+	})
 	if !putBack {
 		r.count.Add(1)
 	}

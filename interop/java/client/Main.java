@@ -18,7 +18,13 @@ public final class Main {
   public static void main(String[] words) throws Exception {
     Thread.setDefaultUncaughtExceptionHandler((thread, error) -> stop(1, error.toString()));
     for (String word : words) GIVEN.put(word.split("=", 2)[0], word.split("=", 2)[1]);
-    BROKER.setUri(GIVEN.get("url"));
+    BROKER.setHost(GIVEN.get("host")); // a URL may be read in another way: its vhost twice, its host not at all
+    BROKER.setPort(Integer.parseInt(GIVEN.get("port")));
+    BROKER.setVirtualHost(GIVEN.get("vhost"));
+    BROKER.setUsername(GIVEN.get("username"));
+    BROKER.setPassword(GIVEN.get("password"));
+    BROKER.setRequestedHeartbeat(30);
+    BROKER.setConnectionTimeout(50_000);
     BROKER.setAutomaticRecoveryEnabled(false);
     listen(Double.parseDouble(GIVEN.get("control_timeout")) * 1e9);
   }

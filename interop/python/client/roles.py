@@ -199,16 +199,15 @@ class Receiver(Role):
     def take(self, one: SimpleNamespace, method: Any, properties: Any, body: bytes) -> None:
         """Look at one delivery and acknowledge it as we were told, or put it back."""
         one.tag = method.delivery_tag
-        if one.tag <= self.p["requeue_first"]:
-            self.note(one.index, method, properties, body, put_back=True)
-            one.channel.basic_nack(one.tag)
-            return
-        one.open += 1
+        put_back = one.tag <= self.p["requeue_first"]
+        one.open += not put_back
         if self.p["ack_first"]:
             self.acknowledge(one)
-        self.count += 1
-        self.note(one.index, method, properties, body)
-        if one.open == self.p["ack_every"]:
+        self.count += not put_back
+        self.note(one.index, method, properties, body, put_back=put_back)
+        if put_back:
+            one.channel.basic_nack(one.tag)
+        elif one.open == self.p["ack_every"]:
             self.acknowledge(one)
         if self.p["tx_batch"] and one.tag % self.p["tx_batch"] == 0:
             one.channel.tx_commit(lambda _frame: None)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from tallystick.lab.control import Role
-from tallystick.lab.parameters import read_literal
+from tallystick.lab.parameters import SHAPE, TRAFFIC, read_literal
 
 __all__ = ["ACK_SETTINGS", "complete", "instruct", "why_not"]
 
@@ -36,6 +36,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "no_local": False, "exclusive": False, "prefetch_count": 0, "inbound_rate": 0, "echo": False,
     "requeue_first": 0,
 }  # fmt: skip
+_RULES: Final = {**SHAPE, **TRAFFIC}
 _OF_ROLE: Final = {
     Role.SENDER: ("immediate", "mandatory", "transactional", "persistent"),
     Role.RECEIVER: ("no_local", "exclusive", "ack_mode"),
@@ -44,13 +45,21 @@ _OF_ROLE: Final = {
 
 def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
     """Give every parameter: the case's over those of the client's command line (IOP-21)."""
-    given = _object(about, "given")
-    own = {name: read_literal(given[name]) for name in given if name in _DEFAULTS}
+    own, _ = _own(about)
     whole = {**_DEFAULTS, **own, **body}
     whole |= ACK_SETTINGS.get(str(whole["ack_mode"]), ACK_SETTINGS["auto"])
     if not whole["consumer_out_active"]:
         whole["consumers"] = []
     return whole
+
+
+def _own(about: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Give the parameters of a client's command line, and what makes no sense of them, if any."""
+    given = _object(about, "given")
+    own = {name: read_literal(given[name]) for name in given if name in _DEFAULTS}
+    senseless = [name for name in own if name not in _RULES or not _RULES[name][1](own[name])]
+    fault = "".join(f"its command line has {name}={given[name]}" for name in senseless[:1])
+    return {name: own[name] for name in own if name not in senseless}, fault
 
 
 def instruct(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,6 +100,8 @@ def _object(about: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def why_not(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> str:
     """Say why a client cannot play a role with these parameters, or nothing."""
+    if fault := _own(about)[1]:
+        return fault
     cannot = _object(about, "cannot")
     for name in _OF_ROLE[role]:
         value = body.get(name)

@@ -43,6 +43,8 @@ from tallystick.lab.state import (
 __all__ = ["UNKNOWN_TEST", "begin", "step"]
 
 UNKNOWN_TEST: Final = "TC0_NoSuchTest"
+PROTOCOL: Final = 3
+"""The version of docs/reference/lab-protocol.md."""
 _SILENT: Final = "did not answer in time"
 _NOTED: Final = 20
 """Messages that broke the protocol are told one by one up to here, then only counted."""
@@ -104,6 +106,10 @@ def _enlist(
     """Take a client in; who comes late takes no part, or the cases before it had no verdict."""
     if state.phase is not Phase.ENLISTING:
         actions.append(Note(f"{name} enlisted too late and takes no part"))
+        return state
+    protocol = control.body.get("protocol", PROTOCOL)
+    if protocol != PROTOCOL:
+        actions.append(Note(f"{name} speaks protocol {protocol}, not {PROTOCOL}; takes no part"))
         return state
     key = f"{state.plan.key}.{name}"
     wrong = control.fields["CLIENT_PRIVATE_CONTROL_KEY"] != key

@@ -183,12 +183,15 @@ class Worker:
         if self._stopping.is_set():
             return False
         if not self._token.acquire(blocking=False):
-            return bool(self._todo)  # another is at it, and there is time to ask again
+            # another is at it, and there is time to ask again
+            return bool(self._todo) and not self._stopping.is_set()
         try:
             if self._is_over or self._fault is not None:
                 return False
             room = self._exchange()
             self._take(room, 0 if self._running else _BUSY)
+            if not room:
+                self._attend()
             self._relieved_at = monotonic()
         except BaseException as fault:  # noqa: BLE001 (the run ends by it, in its own thread)
             self._fault = fault
@@ -228,7 +231,7 @@ class Worker:
     def _call_hands(self) -> None:
         """Wake threads for what is to be handled, without the token: they may want it at once."""
         for _ in range(min(len(self._todo), self._settings.concurrency - self._ring.qsize())):
-            self._ring.put(True)  # never more than there are threads: each takes all it finds
+            self._ring.put(True)  # about as many as there are threads: each takes all it finds
 
     def _wait(self, idle: float | None) -> float:
         if self._busy():
@@ -329,7 +332,7 @@ class Worker:
         self._taken += 1
         self._lanes.resume(delivery)
         self._running[id(delivery)] = delivery
-        self._todo.extend([delivery])
+        self._todo.append(delivery)
 
     def _return_lane(self, plan: Plan) -> list[Plan]:
         """Give the plans that hand a lane back, its head last: it is to come first."""

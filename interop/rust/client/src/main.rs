@@ -11,7 +11,7 @@
 use base64::{engine::general_purpose::STANDARD, Engine as _};
 use futures_util::stream::{BoxStream, SelectAll, StreamExt};
 use lapin::types::{AMQPType, AMQPValue, DecimalValue, FieldTable, ShortString};
-use lapin::{message::Delivery, options::*, BasicProperties, Channel, Connection, ErrorKind, Event};
+use lapin::{message::Delivery, options::*, uri::AMQPUri, BasicProperties, Channel, Connection, ErrorKind, Event};
 use serde_json::{json, Value};
 use sha2::{Digest as _, Sha256};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -43,10 +43,17 @@ fn stop(code: i32, why: &str) {
     exit(code)
 }
 
+/// Connect to the host as it was given: from a URL the library takes no address of IPv6.
+async fn connect() -> Result<Connection> {
+    let mut place: AMQPUri = GIVEN["url"].parse()?;
+    place.authority.host = GIVEN["host"].clone();
+    Ok(Connection::connect_uri(place, Default::default()).await?)
+}
+
 /// Talk until there is too long a silence (IOP-5).
 async fn converse() -> Result<()> {
     let limit = (GIVEN["control_timeout"].parse::<f64>()? * 1e9) as i64;
-    let connection = Connection::connect(&GIVEN["url"], Default::default()).await?;
+    let connection = connect().await?;
     let control = connection.create_channel().await?;
     let bits = QueueDeclareOptions { exclusive: true, auto_delete: true, ..Default::default() };
     control.queue_declare("".into(), bits, Default::default()).await?; // below, no name is this queue
@@ -237,7 +244,7 @@ impl Role {
         self.p = serde_json::from_slice(parameters)?;
         for asked in self.p["lines"].as_array().cloned().ok_or("there are no lines")? {
             if asked["connect"] == true {
-                let connection = Connection::connect(&GIVEN["url"], Default::default()).await?;
+                let connection = connect().await?;
                 self.events.push(connection.events_listener().boxed());
                 self.connections.push(connection);
             }
@@ -368,7 +375,8 @@ impl Role {
         if tag <= self.number("requeue_first") {
             self.note(at, &message, true)?;
             let bits = BasicNackOptions { requeue: true, multiple: false };
-            return Ok(self.lines[at].channel.basic_nack(tag, bits).await?);
+            self.lines[at].channel.basic_nack(tag, bits).await?;
+            return Ok(self.commit(at, tag).await?);
         }
         self.lines[at].last = tag;
         self.lines[at].open += 1;

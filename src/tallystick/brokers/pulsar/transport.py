@@ -132,7 +132,7 @@ class PulsarTransport:
                     continue
                 more = consumer.batch_receive()
                 messages += more
-                if len(more) < _TOGETHER:
+                if not more:
                     break
         except pulsar.PulsarException as error:
             if not messages and not isinstance(error, pulsar.Timeout):
