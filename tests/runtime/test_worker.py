@@ -382,6 +382,22 @@ def test_the_first_thread_rests_while_a_handlers_thread_talks_unless_it_is_calle
     assert worker._rest() == 0
 
 
+def test_who_talks_without_room_takes_part_in_the_group() -> None:
+    class Noting(MemoryTransport):
+        capabilities = replace(MemoryTransport.capabilities, buffered=True, log=True)
+
+        def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
+            limits.append(limit)
+            return super().receive(queue, limit, timeout)
+
+    limits = list[int]()
+    execution = App("memory://")._worker("default")[0]._execution
+    worker = Worker(Noting(Space()), "default", execution, Event())
+    worker._running.update({n: Delivery(Frame(b"{}"), "default") for n in range(1000)})
+    assert not worker._relieve()
+    assert limits == [0]
+
+
 def test_the_first_thread_does_not_stand_in_line_while_another_talks() -> None:
     execution = App("memory://")._worker("default")[0]._execution
     worker = Worker(open_transport(Space()), "default", execution, Event())
