@@ -55,6 +55,7 @@ layers: setup
 	$(BIN)/lint-imports --no-cache
 
 unit: setup
+	$(RETRY) tools/browser
 	$(BIN)/pytest -q -n 2 --dist loadscope
 
 impostors: setup
