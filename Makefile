@@ -55,7 +55,7 @@ layers: setup
 	$(BIN)/lint-imports --no-cache
 
 unit: setup
-	$(RETRY) tools/browser
+	tools/browser
 	$(BIN)/pytest -q -n 2 --dist loadscope
 
 impostors: setup
