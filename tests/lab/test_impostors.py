@@ -35,7 +35,7 @@ from tallystick.lab.probe_vm import Fault
 from tallystick.report import diff, page
 from tests.impostors.patches import Patches
 from tests.impostors.rows import impostors_in
-from tests.lab import test_reports
+from tests.lab import test_coordinator, test_reports
 
 IMPOSTORS = impostors_in(Path(__file__).parent / "impostors.txt")
 SAMPLE = combinations.all_combinations()[::37]
@@ -259,6 +259,14 @@ def lists_hold() -> bool:
         test_reports.test_where_bodies_are_not_looked_at_there_is_no_digest,
         test_reports.test_the_case_goes_before_the_command_line_and_that_before_the_defaults,
         test_reports.test_an_inactive_consumer_is_none,
+        test_coordinator.test_who_speaks_another_protocol_is_told_and_takes_no_part,
+        *(
+            partial(
+                test_reports.test_a_command_line_that_makes_no_sense_is_a_reason_and_no_fault_of_ours,
+                *row,
+            )
+            for row in test_reports.SENSELESS
+        ),
         *(
             partial(test_reports.test_who_can_play_which_role_follows_from_what_it_declared, *row)
             for row in test_reports.ROWS
@@ -267,7 +275,7 @@ def lists_hold() -> bool:
     try:
         for law in laws:
             law()
-    except (AssertionError, LookupError, ValueError):
+    except (AssertionError, LookupError, TypeError, ValueError):
         return False
     return True
 

@@ -159,13 +159,16 @@ def test_the_case_goes_before_the_command_line_and_that_before_the_defaults() ->
     assert (found["seed"], found["prefetch_count"], found["tx_batch_size"]) == (3, 7, 100)
     assert found["ack_mode"] == "client", "a word that is no JSON is a text"
     assert "host" not in found
+    assert assignment.why_not(Role.SENDER, {}, about) == "", "a word of its own is its own affair"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("outgoing_rate", "fast"), ("outgoing_rate", "0.5"), ("num_publishers", "two"),
-     ("prefetch_count", "x"), ("tx_batch_size", "0"), ("ack_mode", "never"), ("consumers", "[]")],
+SENSELESS = (
+    ("outgoing_rate", "fast"), ("outgoing_rate", "0.5"), ("num_publishers", "two"),
+    ("prefetch_count", "x"), ("tx_batch_size", "0"), ("ack_mode", "never"), ("consumers", "[]"),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text"), SENSELESS)
 def test_a_command_line_that_makes_no_sense_is_a_reason_and_no_fault_of_ours(
     name: str, text: str
 ) -> None:
