@@ -12,6 +12,7 @@ import pytest
 from tests.brokers.behaviour.place import PATIENCE, URN, Place
 
 from tallystick import App
+from tallystick.core.envelope import decode
 from tallystick.runtime.handlers import Message
 from tallystick.runtime.retry import Backoff
 
@@ -68,6 +69,30 @@ def test_messages_of_one_key_are_handled_one_by_one_and_in_order(place: Place) -
         first = list(dict.fromkeys(numbers))
         assert (first if keyed else sorted(first)) == list(range(20))
     assert not keyed or not overlapping
+
+
+def test_what_comes_between_two_calls_is_not_overtaken(place: Place) -> None:
+    """Each batch is acknowledged while the next one comes, for which more was asked than came."""
+    app, transport = place.app(), place.open()
+    seen: list[int] = []
+
+    def publish(start: int) -> None:
+        for n in range(start, start + 8):
+            app.publish(URN, {"n": n}, key="left")
+
+    for start in range(0, 90, 9):
+        app.publish(URN, {"n": start}, key="left")
+        thread = Thread(target=publish, args=(start + 1,))
+        end = monotonic() + PATIENCE
+        while len(set(seen)) < start + 9 and monotonic() < end:
+            taken = transport.receive(place.queue, 30, 0.2)
+            seen += [(decode(one.frame.body).data or {})["n"] for one in taken]
+            if taken and thread.ident is None:
+                thread.start()
+            if taken:
+                transport.ack(taken)
+        thread.join()
+    assert (seen if transport.capabilities.keyed else sorted(seen)) == list(range(90))
 
 
 def test_nothing_of_its_key_overtakes_a_message_that_is_retried(place: Place) -> None:

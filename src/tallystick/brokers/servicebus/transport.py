@@ -3,7 +3,7 @@
 URL: `sb://[keyname:key@]host[:port]`, `servicebus://` or `azureservicebus://`, with the options
 
     emulator=1    plain AMQP to an emulator; so for a host of this machine unless emulator=0
-    prefetch=0    messages that the client may have locked before they are asked for
+    prefetch=0    messages that the client may have locked before they are asked for; 100 of a session
     timeout=30    seconds that connecting may take
     sessions=1    the queues have sessions: messages of one key are handed out in order, to one
     ca, verify    whom to trust (`brokers/tls.py`); the service always speaks TLS, an emulator never
@@ -42,6 +42,10 @@ __all__ = ["ServiceBusTransport", "connect"]
 
 _OPTIONS: Final = ("prefetch", "sessions", *ACCESS)
 _ACCEPTING: Final = 0.3
+_AHEAD: Final = 100
+"""Messages of a session that the client may have before they are asked for, so that order is kept:
+a client that may have none hands back what comes between two calls, and what follows overtakes it.
+Nobody waits for them: a session has one receiver."""
 _FIRST: Final = 5.0
 """Seconds for the first message of a session: it was given to us because it has one."""
 _AT_ONCE: Final = 0.001
@@ -283,7 +287,7 @@ class ServiceBusTransport:
             queue,
             session_id=NEXT_AVAILABLE_SESSION,
             max_wait_time=max(timeout, _ACCEPTING),
-            prefetch_count=self._prefetch,
+            prefetch_count=self._prefetch or _AHEAD,
         )
         try:
             receiver.__enter__()
