@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proton import Link, int32, symbol, timestamp
 from proton import Message as ProtonMessage
-from proton import int32, symbol, timestamp
 
 from tallystick.brokers.servicebus.emulator.entity import Entity, Held, Refusal, Rules
+from tallystick.brokers.servicebus.emulator.outlet import Outlet
 from tallystick.brokers.servicebus.emulator.sections import (
     Message,
     add_properties,
@@ -205,6 +207,23 @@ def test_a_link_that_lost_its_session_frees_nobody_elses(space: Space, clock: Cl
     assert sessions.accept("A", "second") == "A"
     sessions.free("A", "first")
     assert sessions.held == ("A",)
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_a_link_that_lost_its_session_gets_nothing_more(
+    space: Space, clock: Clock, *, taken_over: bool
+) -> None:
+    queue = space.find("q")
+    sessions = space.sessions_of(queue)
+    queue.add(message("a", "A"))
+    link = SimpleNamespace(credit=5, remote_snd_settle_mode=Link.SND_UNSETTLED)
+    assert sessions.accept("A", link) == "A"
+    clock.now += 10
+    assert sessions.expire() == [link]
+    if taken_over:
+        assert sessions.accept("A", "second") == "A"
+    assert not Outlet(link, queue, sessions, "A").hand_out()
+    assert queue.take("A") is not None
 
 
 def test_a_topic_is_its_subscriptions(space: Space) -> None:

@@ -3,7 +3,7 @@
 URL: `sb://[keyname:key@]host[:port]`, `servicebus://` or `azureservicebus://`, with the options
 
     emulator=1    plain AMQP to an emulator; so for a host of this machine unless emulator=0
-    prefetch=0    messages that the client may have locked before they are asked for; 100 of a session
+    prefetch=0    messages that the client may have locked unasked (100 where there are sessions)
     timeout=30    seconds that connecting may take
     sessions=1    the queues have sessions: messages of one key are handed out in order, to one
     ca, verify    whom to trust (`brokers/tls.py`); the service always speaks TLS, an emulator never

@@ -57,8 +57,13 @@ class Outlet:
         self._settled: Final = link.remote_snd_settle_mode == Link.SND_SETTLED
 
     def hand_out(self) -> bool:
-        """Send one message if there is credit and a message; say whether there was."""
+        """Send one message if there is credit and a message; say whether there was.
+
+        A link whose session's lock expired may have credit still: it gets nothing more.
+        """
         if self.link.credit <= 0:
+            return False
+        if self.session is not None and not self.sessions.is_held(self.session, self.link):
             return False
         held = self.entity.take(self.session, self.sessions.held)
         if held is None:

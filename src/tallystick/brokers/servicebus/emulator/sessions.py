@@ -58,13 +58,17 @@ class Sessions:
             self._entity.renew(held.token, hold.until)
         return hold.until
 
+    def is_held(self, name: str, holder: Any) -> bool:
+        """Say whether this holder has a session still."""
+        hold = self._holds.get(name)
+        return hold is not None and hold.holder == holder
+
     def free(self, name: str, holder: Any) -> None:
         """End a session whose link has closed; its messages go back uncounted.
 
         A link that held it before its lock expired closes later: it is somebody else's by then.
         """
-        hold = self._holds.get(name)
-        if hold is None or hold.holder != holder:
+        if not self.is_held(name, holder):
             return
         del self._holds[name]
         for held in self._entity.locked(name):
