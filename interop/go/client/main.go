@@ -39,16 +39,14 @@ var (
 	})
 )
 
-func check(err error) {
+func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-}
-
-func must[T any](value T, err error) T {
-	check(err)
 	return value
 }
+
+func check(err error) { must(0, err) }
 
 func main() {
 	defer func() { log.Fatal(recover()) }()
@@ -72,10 +70,11 @@ func main() {
 // hear starts the time of silence anew, after which the client ends (IOP-5).
 func hear() { silence.Reset(must(time.ParseDuration(given["control_timeout"] + "s"))) }
 
+func kindOf(message amqp.Table) any { return cmp.Or(message["CONTROL_TYPE"], message["CONTROL_TOPIC"]) }
+
 func handle(message amqp.Delivery, arrived int64) {
 	fields, id := message.Headers, message.CorrelationId
-	fields["CONTROL_TYPE"] = cmp.Or(fields["CONTROL_TYPE"], fields["CONTROL_TOPIC"])
-	switch fields["CONTROL_TYPE"] {
+	switch kindOf(fields) {
 	case "INVITE":
 		test, named := fields["TEST_NAME"].(string)
 		if named && !slices.Contains(strings.Fields(given["tests"]), test) {
@@ -144,7 +143,7 @@ func play(r *role, asked <-chan amqp.Delivery) {
 	work := map[any]func(amqp.Delivery){"ASSIGN_ROLE": r.open, "START": r.start, "STATUS_REQUEST": r.status}
 	for final := false; !final; {
 		request := <-asked
-		kind, fields := request.Headers["CONTROL_TYPE"], amqp.Table{"CORRELATION_ID": r.correlation}
+		kind, fields := kindOf(request.Headers), amqp.Table{"CORRELATION_ID": r.correlation}
 		r.attempt(func() { work[kind](request) })
 		if kind == "ASSIGN_ROLE" && !r.failed.Load() {
 			reply(request, "ACCEPT_ROLE", fields, nil)

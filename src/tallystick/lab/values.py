@@ -59,7 +59,8 @@ def _write(tagged: list[Any], names: Mapping[str, str]) -> Any:
 def _read(told: Any, types: Mapping[str, str]) -> list[Any]:
     if isinstance(told, list):
         return told
-    ((name, value),) = told.items() if isinstance(told, Mapping) else [(told, None)]
+    named: Mapping[str, Any] = told if isinstance(told, Mapping) else {told: None}
+    ((name, value),) = named.items()
     tag = types[name]
     match tag, value:
         case "V", _:

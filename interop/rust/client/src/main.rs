@@ -76,8 +76,9 @@ async fn handle(control: &Channel, message: Delivery, held: &mut Held) -> Result
             reply(control, &about, "ENLIST", key, &GIVEN["capabilities"]).await?;
         }
         ("CLOCK_SYNCH", _) => {
+            let t1 = field(&about, "T1").unwrap_or(&AMQPValue::Void);
             let [t2, t3] = [arrived, now()].map(AMQPValue::LongLongInt);
-            reply(control, &about, &kind, json!({"T1": field(&about, "T1"), "T2": t2, "T3": t3}), "").await?;
+            reply(control, &about, &kind, json!({"T1": t1, "T2": t2, "T3": t3}), "").await?;
         }
         ("ASSIGN_ROLE", _) => {
             let (sender, asked) = unbounded_channel();
