@@ -32,7 +32,7 @@ type object = map[string]any
 var (
 	given   = map[string]string{}
 	control *amqp.Channel
-	held    = map[string]chan amqp.Delivery{} // what each role is asked, by assignment
+	held    sync.Map // roles by assignment
 	silence = time.AfterFunc(1<<63-1, func() {
 		log.Print("nothing heard")
 		os.Exit(3)
@@ -70,11 +70,9 @@ func main() {
 // hear starts the time of silence anew, after which the client ends (IOP-5).
 func hear() { silence.Reset(must(time.ParseDuration(given["control_timeout"] + "s"))) }
 
-func kindOf(message amqp.Table) any { return cmp.Or(message["CONTROL_TYPE"], message["CONTROL_TOPIC"]) }
-
 func handle(message amqp.Delivery, arrived int64) {
 	fields, id := message.Headers, message.CorrelationId
-	switch kindOf(fields) {
+	switch kind := cmp.Or(fields["CONTROL_TYPE"], fields["CONTROL_TOPIC"]); kind {
 	case "INVITE":
 		test, named := fields["TEST_NAME"].(string)
 		if named && !slices.Contains(strings.Fields(given["tests"]), test) {
@@ -86,16 +84,12 @@ func handle(message amqp.Delivery, arrived int64) {
 	case "CLOCK_SYNCH":
 		stamps := amqp.Table{"T1": fields["T1"], "T2": arrived, "T3": time.Now().UnixNano()}
 		reply(message, "CLOCK_SYNCH", stamps, nil)
-	case "ASSIGN_ROLE":
-		held[id] = make(chan amqp.Delivery, 16)
-		go play(&role{correlation: given["instance"] + "." + id, told: map[string][]any{}}, held[id])
-		held[id] <- message
-	case "START", "STATUS_REQUEST":
-		if held[id] != nil {
-			held[id] <- message
+	case "ASSIGN_ROLE", "START", "STATUS_REQUEST":
+		if kind == "ASSIGN_ROLE" {
+			held.Store(id, &role{correlation: given["instance"] + "." + id, told: map[string][]any{}})
 		}
-		if fields["FINAL"] == true {
-			delete(held, id)
+		if one, there := held.Load(id); there {
+			go one.(*role).answer(kind, message)
 		}
 	case "TERMINATE":
 		os.Exit(0)
@@ -117,6 +111,7 @@ type role struct {
 	HeaderFields object `json:"header_fields"`
 	p            object // every parameter, also those above
 
+	turn        sync.Mutex // one request after the other
 	correlation string
 	connections []*amqp.Connection
 	failed      atomic.Bool
@@ -138,25 +133,25 @@ type line struct {
 func (r *role) is(name string) bool    { return r.p[name].(bool) }
 func (r *role) number(name string) int { return int(r.p[name].(float64)) }
 
-// play does what a role is asked, one after the other: accept it when it is ready, then report.
-func play(r *role, asked <-chan amqp.Delivery) {
+// answer does what a role is asked, one after the other: accept it when it is ready, then report.
+func (r *role) answer(kind any, request amqp.Delivery) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
 	work := map[any]func(amqp.Delivery){"ASSIGN_ROLE": r.open, "START": r.start, "STATUS_REQUEST": r.status}
-	for final := false; !final; {
-		request := <-asked
-		kind, fields := kindOf(request.Headers), amqp.Table{"CORRELATION_ID": r.correlation}
-		r.attempt(func() { work[kind](request) })
-		if kind == "ASSIGN_ROLE" && !r.failed.Load() {
-			reply(request, "ACCEPT_ROLE", fields, nil)
-			continue
-		}
-		told := r.report() // before our own close, which may end in an error
-		final = request.Headers["FINAL"] != false
-		for at := 0; final && at < len(r.connections); at++ {
-			_ = r.connections[at].Close() // the broker may have closed it already
-		}
-		fields["MESSAGE_COUNT"] = r.count.Load()
-		reply(request, "REPORT", fields, told)
+	r.attempt(func() { work[kind](request) })
+	fields := amqp.Table{"CORRELATION_ID": r.correlation, "MESSAGE_COUNT": r.count.Load()}
+	if kind == "ASSIGN_ROLE" && !r.failed.Load() {
+		reply(request, "ACCEPT_ROLE", fields, nil)
+		return
 	}
+	told := r.report() // before our own close, which may end in an error
+	if request.Headers["FINAL"] != false {
+		held.Delete(request.CorrelationId)
+		for _, connection := range r.connections {
+			_ = connection.Close() // the broker may have closed it already
+		}
+	}
+	reply(request, "REPORT", fields, told)
 }
 
 // attempt does something and tells what went wrong. A channel or connection is closed for us before we
@@ -199,9 +194,10 @@ func (r *role) tell(kind string, what any) {
 
 func (r *role) report() []byte {
 	r.lock.Lock()
-	defer r.lock.Unlock()
-	defer clear(r.told)
-	return must(json.Marshal(r.told))
+	told := r.told
+	r.told = map[string][]any{}
+	r.lock.Unlock()
+	return must(json.Marshal(told))
 }
 
 // open opens each line and makes it ready; a receiver consumes from then on.
@@ -334,9 +330,8 @@ func (r *role) take(one *line, message amqp.Delivery) {
 // status waits for so many messages, or so long; if this is final it then ends every consumer: cancel, take
 // in what is on the way, acknowledge, delete what is ours.
 func (r *role) status(request amqp.Delivery) {
-	enough, patience := request.Headers["WAIT_COUNT"].(int32), request.Headers["WAIT_MS"].(int32)
-	until := time.Now().Add(time.Duration(patience) * time.Millisecond)
-	for r.count.Load() < enough && !r.failed.Load() && time.Now().Before(until) {
+	until := time.Now().Add(time.Duration(request.Headers["WAIT_MS"].(int32)) * time.Millisecond)
+	for r.count.Load() < request.Headers["WAIT_COUNT"].(int32) && !r.failed.Load() && time.Now().Before(until) {
 		time.Sleep(time.Millisecond)
 	}
 	for _, one := range r.Lines {

@@ -82,7 +82,7 @@ public final class Main {
     boolean begun = kind.equals("ASSIGN_ROLE") && !role.hasFailed();
     if (!begun && (boolean) fields.getOrDefault("FINAL", true)) role.close();
     Map<String, Object> told = Map.of("CORRELATION_ID", role.correlation, "MESSAGE_COUNT", role.count.get());
-    reply(request, begun ? "ACCEPT_ROLE" : "REPORT", told, begun ? "" : role.report());
+    reply(request, begun ? "ACCEPT_ROLE" : "REPORT", told, begun ? "" : Message.json(role.report()));
   }
 
   private static synchronized void reply(Delivery to, String kind, Map<String, Object> fields, String body) {

@@ -55,10 +55,10 @@ final class Role {
     told.computeIfAbsent(kind, none -> new ArrayList<>()).add(what);
   }
 
-  synchronized String report() {
-    String report = Message.json(told);
+  synchronized Map<String, List<Object>> report() {
+    var all = Map.copyOf(told);
     told.clear();
-    return report;
+    return all;
   }
 
   private boolean checks() { return p.check().equals("hash"); }
