@@ -76,14 +76,12 @@ func handle(message amqp.Delivery, arrived int64) {
 	case "INVITE":
 		test, named := fields["TEST_NAME"].(string)
 		if named && !slices.Contains(strings.Fields(given["tests"]), test) {
-			reply(message, "DECLINE", amqp.Table{"REASON": "there is no test " + test}, nil)
+			reply(message, "DECLINE", amqp.Table{"REASON": "there is no test " + test}, "")
 			return
 		}
-		key := amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": given["private_key"]}
-		reply(message, "ENLIST", key, []byte(given["capabilities"]))
+		reply(message, "ENLIST", amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": given["private_key"]}, given["capabilities"])
 	case "CLOCK_SYNCH":
-		stamps := amqp.Table{"T1": fields["T1"], "T2": arrived, "T3": time.Now().UnixNano()}
-		reply(message, "CLOCK_SYNCH", stamps, nil)
+		reply(message, "CLOCK_SYNCH", amqp.Table{"T1": fields["T1"], "T2": arrived, "T3": time.Now().UnixNano()}, "")
 	case "ASSIGN_ROLE", "START", "STATUS_REQUEST":
 		if kind == "ASSIGN_ROLE" {
 			held.Store(id, &role{correlation: given["instance"] + "." + id, told: map[string][]any{}})
@@ -96,10 +94,10 @@ func handle(message amqp.Delivery, arrived int64) {
 	}
 }
 
-func reply(request amqp.Delivery, kind string, headers amqp.Table, body []byte) {
+func reply(request amqp.Delivery, kind string, headers amqp.Table, body string) {
 	headers["CONTROL_TYPE"], headers["CLIENT_NAME"] = kind, given["client_name"]
 	headers["CLIENT_INSTANCE"] = given["instance"]
-	out := amqp.Publishing{Headers: headers, CorrelationId: request.CorrelationId, Body: body}
+	out := amqp.Publishing{Headers: headers, CorrelationId: request.CorrelationId, Body: []byte(body)}
 	check(control.Publish("", request.ReplyTo, false, false, out))
 }
 
@@ -141,7 +139,7 @@ func (r *role) answer(kind any, request amqp.Delivery) {
 	r.attempt(func() { work[kind](request) })
 	fields := amqp.Table{"CORRELATION_ID": r.correlation, "MESSAGE_COUNT": r.count.Load()}
 	if kind == "ASSIGN_ROLE" && !r.failed.Load() {
-		reply(request, "ACCEPT_ROLE", fields, nil)
+		reply(request, "ACCEPT_ROLE", fields, "")
 		return
 	}
 	told := r.report() // before our own close, which may end in an error
@@ -192,12 +190,12 @@ func (r *role) tell(kind string, what any) {
 	r.told[kind] = append(r.told[kind], what)
 }
 
-func (r *role) report() []byte {
+func (r *role) report() string {
 	r.lock.Lock()
 	told := r.told
 	r.told = map[string][]any{}
 	r.lock.Unlock()
-	return must(json.Marshal(told))
+	return string(must(json.Marshal(told)))
 }
 
 // open opens each line and makes it ready; a receiver consumes from then on.

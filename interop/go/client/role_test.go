@@ -80,10 +80,10 @@ func TestAReportListsWhatIsNew(t *testing.T) {
 	r := newRole()
 	r.tell("left", 1)
 	r.tell("left", 2)
-	if told := string(r.report()); told != `{"left":[1,2]}` {
+	if told := r.report(); told != `{"left":[1,2]}` {
 		t.Fatalf("it reports %s", told)
 	}
-	if told := string(r.report()); told != `{}` {
+	if told := r.report(); told != `{}` {
 		t.Fatalf("it reports %s again", told)
 	}
 }

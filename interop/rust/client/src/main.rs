@@ -332,13 +332,13 @@ impl Role {
         let put_back = tag <= self.number("requeue_first");
         let due = every > 0 && tag % every == 0 && !put_back;
         if due && self.is("ack_first") {
-            message.ack(BasicAckOptions { multiple: every > 1 }).await?;
+            self.channels[at].basic_ack(tag, BasicAckOptions { multiple: every > 1 }).await?;
         }
         self.note(at, &message, put_back)?;
         if put_back {
-            message.nack(BasicNackOptions { requeue: true, multiple: false }).await?;
+            self.channels[at].basic_nack(tag, BasicNackOptions { requeue: true, multiple: false }).await?;
         } else if due && !self.is("ack_first") {
-            message.ack(BasicAckOptions { multiple: every > 1 }).await?;
+            self.channels[at].basic_ack(tag, BasicAckOptions { multiple: every > 1 }).await?;
         }
         Ok(self.commit(at, tag).await?)
     }
