@@ -54,7 +54,7 @@ words() {
     split("runtime library_version platform", words, " ")
     for (at = 1; at <= 3; at++)
       if (ENVIRON[words[at]] != "") about = about ", " text(words[at]) ": " text(ENVIRON[words[at]])
-    print "capabilities=" about ", \"protocol\": 3, \"tests\": [\"" tests "\"], \"given\": {" pairs "}}"
+    print "capabilities=" about ", \"protocol\": 4, \"tests\": [\"" tests "\"], \"given\": {" pairs "}}"
     print "private_key=" given["control_key"] "." given["client_name"]
   }
   function spell(value, by,   at, out) {

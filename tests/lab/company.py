@@ -44,7 +44,7 @@ def words(place: Place, given: Mapping[str, str]) -> dict[str, str]:
     at = {"host": place.host, "port": str(place.port), "vhost": place.vhost}
     said = {**at, **DEFAULTS, **given}
     url = f"amqp://guest:guest@{place.host}:{place.port}/{quote(place.vhost, safe='')}"
-    about = {**MANIFEST, "protocol": 3, "tests": TESTS, "given": said}
+    about = {**MANIFEST, "protocol": 4, "tests": TESTS, "given": said}
     return {
         **said, "url": url, "instance": fresh(), "capabilities": json.dumps(about),
         "private_key": f"{said['control_key']}.{said['client_name']}",

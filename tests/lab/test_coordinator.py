@@ -102,8 +102,7 @@ class Honest:
 
     def tell(self, asked: Control, count: int, messages: list[dict[str, Any]]) -> Control:
         said = self.say(Kind.REPORT, asked, MESSAGE_COUNT=count, CORRELATION_ID=asked.assignment)
-        body = {"messages": messages, "returned": [], "left": 0, "closed": None, "error": "",
-                "started_ns": "1", "ended_ns": "2"}  # fmt: skip
+        body = {"messages": messages, "started_ns": ["1"], "ended_ns": ["2"]}
         return Control(said.kind, said.fields, body, said.assignment)
 
 
@@ -364,7 +363,7 @@ def test_who_speaks_another_protocol_is_told_and_takes_no_part() -> None:
     assert reply is not None
     state, actions = step(state, Heard(0.0, replace(reply, body={**reply.body, "protocol": 2})))
     assert not state.members
-    assert Note("old speaks protocol 2, not 3; takes no part") in actions
+    assert Note("old speaks protocol 2, not 4; takes no part") in actions
 
 
 def test_who_enlists_late_is_told_and_takes_no_part() -> None:

@@ -267,6 +267,9 @@ def lists_hold() -> bool:
             )
             for row in test_reports.SENSELESS
         ),
+        test_reports.test_a_header_value_in_the_words_of_a_library_is_the_tagged_one,
+        test_reports.test_a_string_that_is_no_text_is_told_as_bytes,
+        test_reports.test_what_went_wrong_first_stays_and_a_connection_goes_before_its_channels,
         *(
             partial(test_reports.test_who_can_play_which_role_follows_from_what_it_declared, *row)
             for row in test_reports.ROWS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -9,16 +10,18 @@ from typing import Any
 import pytest
 
 from tallystick.core.verdict import Outcome
-from tallystick.lab import assignment, reports
+from tallystick.lab import assignment, reports, values
+from tallystick.lab.content import TABLES
 from tallystick.lab.control import Control, Kind, Role
 from tallystick.lab.coordinator import begin
 from tallystick.lab.instance import Part
 from tallystick.lab.payload import digest_of, make_body
+from tests.lab.company import INTEROP
 from tests.lab.test_coordinator import Honest, make_plan, run_to_the_end
 
 RECEIVER = Part("r", Role.RECEIVER, {}, {"seed": 1, "message_bytes": 8})
 SENDER = Part("s", Role.SENDER, {}, {"seed": 1, "message_bytes": 8, "num_publishers": 2})
-QUIET = {"returned": [], "left": 0, "closed": None, "error": "", "started_ns": "1", "ended_ns": "2"}
+QUIET = {"started_ns": ["1"], "ended_ns": ["2"]}
 
 
 def hash_of(number: int) -> str:
@@ -70,7 +73,7 @@ def test_streams_are_by_consumer_sender_correlation_id_and_publisher() -> None:
         came(0, properties={"correlation_id": "d"}), came(0, headers=other),
         came(3, properties={}),
     ]  # fmt: skip
-    body = tally(RECEIVER, messages[:2], messages[2:], left=3)
+    body = tally(RECEIVER, messages[:2], messages[2:], left=[3])
     found = {
         (one["consumer"], one["correlation_id"], one["publisher"]): one["received"]
         for one in body["streams"]
@@ -114,7 +117,7 @@ def test_the_time_of_a_batch_ends_with_it() -> None:
     batch = [{"publisher": 0, "sequence": 0, "sha256": hash_of(0)}]
     told = None
     for started, messages in (("10", batch), ("500", batch), ("500", [])):
-        times = {"started_ns": started, "ended_ns": f"{started}0", "messages": messages}
+        times = {"started_ns": [started], "ended_ns": [f"{started}0"], "messages": messages}
         said = Control(Kind.REPORT, {}, {**QUIET, **times})
         told = reports.join_reports(Role.SENDER, told, said, {})
     assert told
@@ -238,8 +241,72 @@ def test_a_property_that_is_null_is_absent_and_a_blank_one_where_the_client_says
 
 def test_a_null_is_no_difference_and_a_close_goes_before_an_error() -> None:
     closed = {"level": "channel", "code": 404, "text": ""}
-    body = tally(RECEIVER, [came(0, differs=None)], closed=closed, error="EOF")
+    body = tally(RECEIVER, [came(0, differs=None)], closed=[closed], error=["EOF"])
     assert (body["streams"][0]["altered"], body["closed"], body["error"]) == ([], closed, "")
+
+
+WORDS = json.loads((INTEROP / "rust" / "client" / "manifest.json").read_text())
+GO_WORDS = json.loads((INTEROP / "go" / "client" / "manifest.json").read_text())
+
+
+def test_a_header_value_in_the_words_of_a_library_is_the_tagged_one() -> None:
+    """There and back for every type, at the ends of its range; the name is the type."""
+    table = {**TABLES, "below": ["D", "2", "-314"], "zero": ["d", "-0.0"], "none": ["x", ""]}
+    words = values.write_values(table, WORDS)
+    assert words["int32"] == {"LongInt": -(2**31)}
+    assert words["below"] == {"DecimalValue": {"scale": 2, "value": 2**32 - 314}}
+    assert words["array"] == {
+        "FieldArray": [{"LongString": [97]}, {"LongInt": 1}, "Void"],
+    }
+    assert values.read_values(words, WORDS) == table
+    assert values.write_values(table, {}) == {}
+    assert values.write_values({"a": 3, "b": []}, WORDS) == {}
+    assert values.read_values(table, {}) == table
+    assert values.read_values(None, WORDS) == {}
+
+
+def test_a_string_that_is_no_text_is_told_as_bytes() -> None:
+    assert values.read_values({"a": {"LongString": [255]}}, WORDS) == {"a": ["x", "ff"]}
+
+
+def test_a_header_value_in_the_words_of_go_is_the_tagged_one() -> None:
+    told = {
+        "a": {"int8": -1}, "b": {"float32": "NaN"}, "c": {"string": "ü"}, "d": {"[]uint8": "AP8="},
+        "e": {"time.Time": "2025-11-16T01:00:00+01:00"}, "f": {"<nil>": None}, "g": {"bool": True},
+        "h": {"amqp091.Decimal": {"Scale": 2, "Value": -314}},
+        "i": {"[]interface {}": [{"amqp091.Table": {"a": {"uint32": 1}}}]},
+    }  # fmt: skip
+    assert values.read_values(told, GO_WORDS) == {
+        "a": ["b", "-1"], "b": ["f", "NaN"], "c": ["S", "ü"], "d": ["x", "00ff"],
+        "e": ["T", "1763251200"], "f": ["V"], "g": ["t", "true"], "h": ["D", "2", "-314"],
+        "i": ["A", [["F", {"a": ["i", "1"]}]]],
+    }  # fmt: skip
+
+
+def test_headers_are_read_in_the_words_of_their_client() -> None:
+    table = {"CLIENT_NAME": ["S", "s"], "SEQUENCE": ["I", "3"], "PUBLISHER": ["I", "1"]}
+    words = values.write_values(table, WORDS)
+    body = tally(RECEIVER, [came(3, headers=words, body="")], about=WORDS)
+    assert body["echo"][0]["headers"]["SEQUENCE"] == ["I", "3"]
+    body = tally(SENDER, [], returned=[{"code": 312, "headers": words}], about=WORDS)
+    assert body["returned"] == [[1, 3, 312]]
+
+
+def test_what_went_wrong_first_stays_and_a_connection_goes_before_its_channels() -> None:
+    channel = {"level": "channel", "code": 404, "text": ""}
+    connection = {**channel, "level": "connection", "code": 504}
+    told = None
+    for more in ({"closed": [channel, connection]}, {"closed": [channel], "error": ["late"]}):
+        said = Control(Kind.REPORT, {}, {**QUIET, **more})
+        told = reports.join_reports(Role.RECEIVER, told, said, {})
+    assert told
+    assert (told.body["closed"], told.body["error"]) == (connection, "")
+    told = None
+    for error in ("first", "second"):
+        said = Control(Kind.REPORT, {}, {**QUIET, "error": [error]})
+        told = reports.join_reports(Role.SENDER, told, said, {})
+    assert told
+    assert (told.body["closed"], told.body["error"]) == (None, "first")
 
 
 ABOUT = {

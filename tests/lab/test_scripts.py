@@ -116,7 +116,7 @@ def test_a_program_gets_everything_ready_made(tmp_path: Path) -> None:
         "private_key": "iop.control.me", "control_timeout": "60", "tests": " ".join(TESTS),
     }  # fmt: skip
     assert about == {
-        "language": "it", "platform": sys.platform, "protocol": 3, "tests": list(TESTS),
+        "language": "it", "platform": sys.platform, "protocol": 4, "tests": list(TESTS),
         "given": {
             "host": "a.host", "port": "1", "vhost": "/", "username": "guest", "client_name": "me",
             "control_key": "iop.control", "control_timeout": "60", "note": "a = b",

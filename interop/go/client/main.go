@@ -8,14 +8,12 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log"
 	"maps"
-	"math"
 	"net"
 	"os"
 	"reflect"
@@ -25,7 +23,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -35,25 +32,21 @@ type object = map[string]any
 var (
 	given   = map[string]string{}
 	control *amqp.Channel
-	held    = map[string]chan amqp.Delivery{} // what each role is asked, by assignment
-	silence = time.AfterFunc(math.MaxInt64, func() {
+	held    sync.Map // roles by assignment
+	silence = time.AfterFunc(1<<63-1, func() {
 		log.Print("nothing heard")
 		os.Exit(3)
 	})
 )
 
-const many = 1 << 16 // more messages of one publisher than fit into a report
-
-func check(err error) {
+func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-}
-
-func must[T any](value T, err error) T {
-	check(err)
 	return value
 }
+
+func check(err error) { must(0, err) }
 
 func main() {
 	defer func() { log.Fatal(recover()) }()
@@ -77,43 +70,34 @@ func main() {
 // hear starts the time of silence anew, after which the client ends (IOP-5).
 func hear() { silence.Reset(must(time.ParseDuration(given["control_timeout"] + "s"))) }
 
-func kindOf(message amqp.Delivery) any {
-	return cmp.Or(message.Headers["CONTROL_TYPE"], message.Headers["CONTROL_TOPIC"])
-}
-
 func handle(message amqp.Delivery, arrived int64) {
-	switch kind, id := kindOf(message), message.CorrelationId; kind {
+	fields, id := message.Headers, message.CorrelationId
+	switch kind := cmp.Or(fields["CONTROL_TYPE"], fields["CONTROL_TOPIC"]); kind {
 	case "INVITE":
-		test, named := message.Headers["TEST_NAME"].(string)
+		test, named := fields["TEST_NAME"].(string)
 		if named && !slices.Contains(strings.Fields(given["tests"]), test) {
-			reply(message, "DECLINE", amqp.Table{"REASON": "there is no test " + test}, nil)
+			reply(message, "DECLINE", amqp.Table{"REASON": "there is no test " + test}, "")
 			return
 		}
-		fields := amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": given["private_key"]}
-		reply(message, "ENLIST", fields, []byte(given["capabilities"]))
+		reply(message, "ENLIST", amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": given["private_key"]}, given["capabilities"])
 	case "CLOCK_SYNCH":
-		stamps := amqp.Table{"T1": message.Headers["T1"], "T2": arrived, "T3": time.Now().UnixNano()}
-		reply(message, "CLOCK_SYNCH", stamps, nil)
+		reply(message, "CLOCK_SYNCH", amqp.Table{"T1": fields["T1"], "T2": arrived, "T3": time.Now().UnixNano()}, "")
 	case "ASSIGN_ROLE", "START", "STATUS_REQUEST":
 		if kind == "ASSIGN_ROLE" {
-			held[id] = make(chan amqp.Delivery, 16)
-			go play(newRole(given["instance"]+"."+id), held[id])
+			held.Store(id, &role{correlation: given["instance"] + "." + id, told: map[string][]any{}})
 		}
-		if held[id] != nil {
-			held[id] <- message
-		}
-		if message.Headers["FINAL"] == true {
-			delete(held, id)
+		if one, there := held.Load(id); there {
+			go one.(*role).answer(kind, message)
 		}
 	case "TERMINATE":
 		os.Exit(0)
 	}
 }
 
-func reply(request amqp.Delivery, kind string, headers amqp.Table, body []byte) {
+func reply(request amqp.Delivery, kind string, headers amqp.Table, body string) {
 	headers["CONTROL_TYPE"], headers["CLIENT_NAME"] = kind, given["client_name"]
 	headers["CLIENT_INSTANCE"] = given["instance"]
-	out := amqp.Publishing{Headers: headers, CorrelationId: request.CorrelationId, Body: body}
+	out := amqp.Publishing{Headers: headers, CorrelationId: request.CorrelationId, Body: []byte(body)}
 	check(control.Publish("", request.ReplyTo, false, false, out))
 }
 
@@ -125,18 +109,16 @@ type role struct {
 	HeaderFields object `json:"header_fields"`
 	p            object // every parameter, also those above
 
-	correlation    string
-	connections    []*amqp.Connection
-	over           context.Context // done when something went wrong: the first such thing is its cause
-	end            context.CancelCauseFunc
-	lock           sync.Mutex // for the list
-	messages       []object
-	count          atomic.Int32
-	left           int
-	started, ended int64
+	turn        sync.Mutex // one request after the other
+	correlation string
+	connections []*amqp.Connection
+	failed      atomic.Bool
+	count       atomic.Int32
+	lock        sync.Mutex // for what happened, by kind
+	told        map[string][]any
 }
 
-// A line is the channel of a publisher or a consumer, and what that has open.
+// A line is the channel of a publisher or a consumer.
 type line struct {
 	Index                int
 	Connect              bool
@@ -144,102 +126,76 @@ type line struct {
 	*amqp.Channel
 	returns chan amqp.Return
 	ended   chan struct{}
-	last    uint64
-	open    int
-}
-
-func newRole(correlation string) *role {
-	r := &role{correlation: correlation, messages: []object{}}
-	r.over, r.end = context.WithCancelCause(context.Background())
-	return r
 }
 
 func (r *role) is(name string) bool    { return r.p[name].(bool) }
 func (r *role) number(name string) int { return int(r.p[name].(float64)) }
 
-// play does what a role is asked, one after the other: accept it when it is ready, then report.
-func play(r *role, asked <-chan amqp.Delivery) {
+// answer does what a role is asked, one after the other: accept it when it is ready, then report.
+func (r *role) answer(kind any, request amqp.Delivery) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
 	work := map[any]func(amqp.Delivery){"ASSIGN_ROLE": r.open, "START": r.start, "STATUS_REQUEST": r.status}
-	for final := false; !final; {
-		request := <-asked
-		fields := amqp.Table{"CORRELATION_ID": r.correlation}
-		r.attempt(func() { work[kindOf(request)](request) })
-		if kindOf(request) == "ASSIGN_ROLE" && r.over.Err() == nil {
-			reply(request, "ACCEPT_ROLE", fields, nil)
-			continue
-		}
-		told := must(json.Marshal(r.report())) // before our own close, which may end in an error
-		final = request.Headers["FINAL"] != false
-		for at := 0; final && at < len(r.connections); at++ {
-			_ = r.connections[at].Close() // the broker may have closed it already
-		}
-		fields["MESSAGE_COUNT"] = r.count.Load()
-		reply(request, "REPORT", fields, told)
+	r.attempt(func() { work[kind](request) })
+	fields := amqp.Table{"CORRELATION_ID": r.correlation, "MESSAGE_COUNT": r.count.Load()}
+	if kind == "ASSIGN_ROLE" && !r.failed.Load() {
+		reply(request, "ACCEPT_ROLE", fields, "")
+		return
 	}
+	told := r.report() // before our own close, which may end in an error
+	if request.Headers["FINAL"] != false {
+		held.Delete(request.CorrelationId)
+		for _, connection := range r.connections {
+			_ = connection.Close() // the broker may have closed it already
+		}
+	}
+	reply(request, "REPORT", fields, told)
 }
 
-// attempt does something and keeps what went wrong. A channel or connection is closed for us before we
+// attempt does something and tells what went wrong. A channel or connection is closed for us before we
 // are told why, so who finds it closed waits for the broker's reason.
 func (r *role) attempt(work func()) {
 	defer func() {
-		err, failed := recover().(error)
+		err := recover()
 		switch err.(type) {
 		case *amqp.Error, *net.OpError:
-			time.AfterFunc(5*time.Second, func() { r.end(err) })
-			<-r.over.Done()
+			for patience := 5000; patience > 0 && !r.failed.Load(); patience-- {
+				time.Sleep(time.Millisecond)
+			}
 		}
-		if failed {
-			r.end(err)
+		if err != nil {
+			r.tell("error", fmt.Sprint(err))
+			r.failed.Store(true)
 		}
 	}()
 	work()
 }
 
-// heed ends the role when a channel is closed, by itself or with its connection; our own close says nothing.
-func (r *role) heed(closes <-chan *amqp.Error) {
-	if fault := <-closes; fault != nil {
-		r.end(fault)
-	}
-}
-
-// drain gives what is in a channel now.
-func drain[T any](from <-chan T) []T {
-	all := []T{}
-	for len(from) > 0 {
-		all = append(all, <-from)
-	}
-	return all
-}
-
-func (r *role) list(message object) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	r.messages = append(r.messages, message)
-}
-
-func (r *role) report() object {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	told := object{
-		"messages": r.messages, "returned": []object{}, "left": r.left, "closed": nil, "error": "",
-		"started_ns": fmt.Sprint(r.started), "ended_ns": fmt.Sprint(r.ended),
-	}
-	r.messages = []object{}
-	for _, one := range r.Lines {
-		for _, message := range drain(one.returns) {
-			back := object{"code": message.ReplyCode, "headers": eachOf(message.Headers, tag)}
-			told["returned"] = append(told["returned"].([]object), back)
+// heed tells how a channel was closed, by itself or with its connection; our own close says nothing.
+func (r *role) heed(connection *amqp.Connection, closes <-chan *amqp.Error) {
+	for fault := range closes {
+		level := map[bool]string{false: "channel", true: "connection"}[connection.IsClosed()]
+		if fault.Server {
+			r.tell("closed", object{"level": level, "code": fault.Code, "text": fault.Reason})
 		}
+		r.tell("error", fault.Error())
+		r.failed.Store(true)
 	}
-	cause := context.Cause(r.over)
-	if fault, closed := cause.(*amqp.Error); closed && fault.Server {
-		lost := slices.ContainsFunc(r.connections, (*amqp.Connection).IsClosed)
-		level := map[bool]string{false: "channel", true: "connection"}[lost]
-		told["closed"] = object{"level": level, "code": fault.Code, "text": fault.Reason}
-	} else if cause != nil {
-		told["error"] = cause.Error()
-	}
-	return told
+}
+
+// tell adds to the next report.
+func (r *role) tell(kind string, what any) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.told[kind] = append(r.told[kind], what)
+}
+
+func (r *role) report() string {
+	r.lock.Lock()
+	told := r.told
+	r.told = map[string][]any{}
+	r.lock.Unlock()
+	return string(must(json.Marshal(told)))
 }
 
 // open opens each line and makes it ready; a receiver consumes from then on.
@@ -250,9 +206,10 @@ func (r *role) open(request amqp.Delivery) {
 		if one.Connect {
 			r.connections = append(r.connections, must(amqp.Dial(given["url"])))
 		}
-		one.Channel = must(r.connections[len(r.connections)-1].Channel())
-		go r.heed(one.NotifyClose(make(chan *amqp.Error, 1)))
-		one.returns = one.NotifyReturn(make(chan amqp.Return, many))
+		connection := r.connections[len(r.connections)-1]
+		one.Channel = must(connection.Channel())
+		go r.heed(connection, one.NotifyClose(make(chan *amqp.Error, 1)))
+		one.returns = one.NotifyReturn(make(chan amqp.Return, 1<<16)) // more than fit into a report
 		if r.number("tx_batch") > 0 {
 			check(one.Tx())
 		} else if request.Headers["ROLE"] == "SENDER" {
@@ -286,7 +243,7 @@ func (r *role) consume(one *line) {
 func (r *role) start(request amqp.Delivery) {
 	first, count := int(request.Headers["FIRST"].(int32)), int(request.Headers["MESSAGE_COUNT"].(int32))
 	begun, confirms := time.Now(), []*amqp.DeferredConfirmation{}
-	r.started = begun.UnixNano()
+	r.tell("started_ns", fmt.Sprint(begun.UnixNano()))
 	for done := range count {
 		time.Sleep(time.Until(begun.Add(time.Duration(done * r.number("every_ns")))))
 		for _, one := range r.Lines {
@@ -302,8 +259,12 @@ func (r *role) start(request amqp.Delivery) {
 	for _, one := range r.Lines {
 		r.commit(one, 0)
 		check(one.Qos(0, 0, false)) // what came back was here before its answer
+		for len(one.returns) > 0 {
+			back := <-one.returns
+			r.tell("returned", object{"code": back.ReplyCode, "headers": eachOf(back.Headers, tag)})
+		}
 	}
-	r.ended = time.Now().UnixNano()
+	r.tell("ended_ns", fmt.Sprint(time.Now().UnixNano()))
 }
 
 // commit ends a transaction, if there are any, after so many messages.
@@ -327,67 +288,23 @@ func (r *role) publish(one *line, sequence int) *amqp.DeferredConfirmation {
 	to := r.Destinations[(one.Index+sequence)%len(r.Destinations)]
 	confirm := must(one.PublishWithDeferredConfirm(to.Exchange, to.Key, r.is("mandatory"), r.is("immediate"), message))
 	hash, _ := r.look(message.Body, sequence)
-	r.list(object{"publisher": one.Index, "sequence": sequence, "sha256": hash})
+	r.tell("messages", object{"publisher": one.Index, "sequence": sequence, "sha256": hash})
 	r.count.Add(1)
 	return confirm
 }
 
 // take looks at one delivery and acknowledges it as we were told, or puts it back.
 func (r *role) take(one *line, message amqp.Delivery) {
+	arrived, every := fmt.Sprint(time.Now().UnixNano()), uint64(r.number("ack_every"))
 	putBack := message.DeliveryTag <= uint64(r.number("requeue_first"))
-	if putBack {
-		check(message.Nack(false, true))
-	} else {
-		one.last, one.open = message.DeliveryTag, one.open+1
+	due := every > 0 && message.DeliveryTag%every == 0 && !putBack
+	if due && r.is("ack_first") {
+		check(message.Ack(every > 1))
 	}
-	if r.is("ack_first") {
-		r.acknowledge(one)
-	}
-	r.note(one.Index, message, putBack)
-	if one.open == r.number("ack_every") {
-		r.acknowledge(one)
-	}
-	r.commit(one, int(message.DeliveryTag))
-}
-
-// acknowledge settles what is open.
-func (r *role) acknowledge(one *line) {
-	if one.open > 0 && !r.is("no_ack") {
-		check(one.Ack(one.last, r.number("ack_every") != 1))
-	}
-	one.open = 0
-}
-
-// status waits for so many messages, or so long; if this is final it then ends every consumer: cancel, take
-// in what is on the way, acknowledge, delete what is ours.
-func (r *role) status(request amqp.Delivery) {
-	enough, patience := request.Headers["WAIT_COUNT"].(int32), request.Headers["WAIT_MS"].(int32)
-	until := time.Now().Add(time.Duration(patience) * time.Millisecond)
-	for r.count.Load() < enough && r.over.Err() == nil && time.Now().Before(until) {
-		time.Sleep(time.Millisecond)
-	}
-	for _, one := range r.Lines {
-		if one.ended == nil || request.Headers["FINAL"] != true {
-			break
-		}
-		check(one.Cancel("lab", false))
-		<-one.ended
-		r.acknowledge(one)
-		r.commit(one, 0)
-		check(one.Qos(0, 0, false)) // the answer says that the broker has the acknowledgements
-		if one.Queue == "" {
-			r.left += must(one.QueueDelete("", false, false, false))
-		}
-	}
-}
-
-// note lists one delivery.
-func (r *role) note(index int, message amqp.Delivery, putBack bool) {
-	arrived := fmt.Sprint(time.Now().UnixNano())
 	sequence, _ := message.Headers["SEQUENCE"].(int32)
 	hash, differs := r.look(message.Body, int(sequence))
-	r.list(object{
-		"consumer": index, "redelivered": message.Redelivered, "put_back": putBack, "length": len(message.Body),
+	r.tell("messages", object{
+		"consumer": one.Index, "redelivered": message.Redelivered, "put_back": putBack, "length": len(message.Body),
 		"arrived_ns": arrived, "sha256": hash, "differs": differs, "headers": eachOf(message.Headers, tag),
 		"properties": object{
 			"content_type": message.ContentType, "content_encoding": message.ContentEncoding, "type": message.Type,
@@ -397,8 +314,38 @@ func (r *role) note(index int, message amqp.Delivery, putBack bool) {
 		}, // the library does not tell absent from empty
 		"body": map[bool][]byte{true: message.Body}[r.is("echo")],
 	})
-	if !putBack {
+	if putBack {
+		check(message.Nack(false, true))
+	} else {
 		r.count.Add(1)
+	}
+	if due && !r.is("ack_first") {
+		check(message.Ack(every > 1))
+	}
+	r.commit(one, int(message.DeliveryTag))
+}
+
+// status waits for so many messages, or so long; if this is final it then ends every consumer: cancel, take
+// in what is on the way, acknowledge, delete what is ours.
+func (r *role) status(request amqp.Delivery) {
+	until := time.Now().Add(time.Duration(request.Headers["WAIT_MS"].(int32)) * time.Millisecond)
+	for r.count.Load() < request.Headers["WAIT_COUNT"].(int32) && !r.failed.Load() && time.Now().Before(until) {
+		time.Sleep(time.Millisecond)
+	}
+	for _, one := range r.Lines {
+		if one.ended == nil || request.Headers["FINAL"] != true {
+			break
+		}
+		check(one.Cancel("lab", false))
+		<-one.ended
+		if r.is("ack_rest") {
+			check(one.Ack(0, true))
+		}
+		r.commit(one, 0)
+		check(one.Qos(0, 0, false)) // the answer says that the broker has the acknowledgements
+		if one.Queue == "" {
+			r.tell("left", must(one.QueueDelete("", false, false, false)))
+		}
 	}
 }
 
@@ -448,39 +395,24 @@ func project(raw []byte) amqp.Publishing {
 	}
 }
 
-// scalars has a value of each type whose text fmt reads and writes, by its tag.
+// tag tells a header value by the type that Go has for it, which manifest.json translates.
+func tag(value any) any {
+	told := value
+	switch v := value.(type) {
+	case float32, float64:
+		told = fmt.Sprint(v) // JSON has no NaN
+	case []any:
+		told = each(v, tag)
+	case amqp.Table:
+		told = eachOf(v, tag)
+	}
+	return object{fmt.Sprintf("%T", value): told}
+}
+
+// scalars has a value of each type whose text fmt reads, by its tag.
 var scalars = map[any]any{
 	"t": false, "b": int8(0), "B": uint8(0), "s": int16(0), "u": uint16(0), "I": int32(0), "i": uint32(0),
 	"l": int64(0), "f": float32(0), "d": float64(0),
-}
-
-// tag gives the tagged form of a header value.
-func tag(value any) any {
-	switch v := value.(type) {
-	case nil:
-		return []any{"V"}
-	case string:
-		if utf8.ValidString(v) {
-			return []any{"S", v}
-		}
-		return tag([]byte(v))
-	case []byte:
-		return []any{"x", fmt.Sprintf("%x", v)}
-	case amqp.Decimal:
-		return []any{"D", fmt.Sprint(v.Scale), fmt.Sprint(v.Value)}
-	case time.Time:
-		return []any{"T", fmt.Sprint(v.Unix())}
-	case []any:
-		return []any{"A", each(v, tag)}
-	case amqp.Table:
-		return []any{"F", eachOf(v, tag)}
-	}
-	for letter, zero := range scalars {
-		if reflect.TypeOf(zero) == reflect.TypeOf(value) {
-			return []any{letter, fmt.Sprint(value)}
-		}
-	}
-	panic(fmt.Errorf("a header value of type %T", value))
 }
 
 // untag gives the library's value for a tagged one.
@@ -494,21 +426,18 @@ func untag(tagged any) any {
 	case "x":
 		return must(hex.DecodeString(parts[1].(string)))
 	case "D":
-		return amqp.Decimal{Scale: scan("B", parts[1]).(uint8), Value: scan("I", parts[2]).(int32)}
+		scale, value := untag([]any{"B", parts[1]}), untag([]any{"I", parts[2]})
+		return amqp.Decimal{Scale: scale.(uint8), Value: value.(int32)}
 	case "T":
-		return time.Unix(scan("l", parts[1]).(int64), 0)
+		return time.Unix(untag([]any{"l", parts[1]}).(int64), 0)
 	case "A":
 		return each(parts[1].([]any), untag)
 	case "F":
 		return amqp.Table(eachOf(parts[1].(object), untag))
 	}
-	return scan(parts[0], parts[1])
-}
-
-func scan(letter, text any) any {
-	value := reflect.New(reflect.TypeOf(scalars[letter]))
-	must(fmt.Sscan(text.(string), value.Interface()))
-	return value.Elem().Interface()
+	scalar := reflect.New(reflect.TypeOf(scalars[parts[0]]))
+	must(fmt.Sscan(parts[1].(string), scalar.Interface()))
+	return scalar.Elem().Interface()
 }
 
 func each(items []any, change func(any) any) []any {

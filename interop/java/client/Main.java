@@ -81,7 +81,7 @@ public final class Main {
     }
     boolean begun = kind.equals("ASSIGN_ROLE") && !role.hasFailed();
     if (!begun && (boolean) fields.getOrDefault("FINAL", true)) role.close();
-    Map<String, Object> told = Map.of("CORRELATION_ID", role.correlation, "MESSAGE_COUNT", role.count);
+    Map<String, Object> told = Map.of("CORRELATION_ID", role.correlation, "MESSAGE_COUNT", role.count.get());
     reply(request, begun ? "ACCEPT_ROLE" : "REPORT", told, begun ? "" : Message.json(role.report()));
   }
 

@@ -2,21 +2,19 @@ import com.google.gson.*;
 import com.rabbitmq.client.*;
 import java.util.*;
 import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** A role: what it was told, its connections, and what happened since its last report. */
 final class Role {
   final String correlation;
   final ExecutorService turns = Executors.newSingleThreadExecutor();
-  volatile int count;
+  final AtomicInteger count = new AtomicInteger();
   private final List<Connection> connections = new ArrayList<>();
   private final List<Channel> channels = new ArrayList<>(); // of the publishers
   private final List<Receiver> receivers = new ArrayList<>();
-  private final List<Object> messages = new ArrayList<>(), returned = new ArrayList<>();
+  private final Map<String, List<Object>> told = new HashMap<>(); // by kind, what happened since the last report
   private Parameters p;
-  private Object closed = JsonNull.INSTANCE;
-  private String fault = "";
-  private int left;
-  private long started, ended;
+  private boolean failed;
 
   interface Work { void run() throws Exception; }
 
@@ -24,7 +22,7 @@ final class Role {
   private record Parameters(
       List<Line> lines, List<Line> destinations, int messageBytes, int seed, String check, int deliveryMode,
       boolean mandatory, boolean immediate, int txBatch, long everyNs, JsonObject headerFields, List<String> envelopes,
-      boolean noAck, int ackEvery, boolean ackFirst, boolean noLocal, boolean exclusive, int prefetchCount,
+      boolean noAck, int ackEvery, boolean ackFirst, boolean ackRest, boolean noLocal, boolean exclusive, int prefetchCount,
       int requeueFirst, boolean echo) { }
 
   /** Where a message goes, or what one consumer consumes. */
@@ -37,33 +35,30 @@ final class Role {
     try { work.run(); } catch (Exception error) { fail(error); }
   }
 
-  /** Tell a close by the broker, which the library wraps, from any other failure; the first one stays. */
+  /** Tell a close by the broker, which the library wraps, and any other failure. */
   private synchronized void fail(Exception error) {
     Throwable cause = error;
     while (cause != null && !(cause instanceof ShutdownSignalException)) cause = cause.getCause();
     Object reason = cause instanceof ShutdownSignalException signal ? signal.getReason() : null;
-    if (hasFailed()) return;
-    fault = error.toString();
-    if (reason instanceof AMQP.Connection.Close told)
-      closed = Map.of("level", "connection", "code", told.getReplyCode(), "text", told.getReplyText());
-    if (reason instanceof AMQP.Channel.Close told)
-      closed = Map.of("level", "channel", "code", told.getReplyCode(), "text", told.getReplyText());
+    failed = true;
+    tell("error", error.toString());
+    if (reason instanceof AMQP.Connection.Close close)
+      tell("closed", Map.of("level", "connection", "code", close.getReplyCode(), "text", close.getReplyText()));
+    if (reason instanceof AMQP.Channel.Close close)
+      tell("closed", Map.of("level", "channel", "code", close.getReplyCode(), "text", close.getReplyText()));
   }
 
-  synchronized boolean hasFailed() { return !fault.isEmpty(); }
+  synchronized boolean hasFailed() { return failed; }
 
-  private synchronized void list(List<Object> where, Object what, boolean counts) {
-    where.add(what);
-    if (counts) count++;
+  /** Add to the next report. */
+  private synchronized void tell(String kind, Object what) {
+    told.computeIfAbsent(kind, none -> new ArrayList<>()).add(what);
   }
 
-  synchronized Map<String, Object> report() {
-    Map<String, Object> told = Map.of(
-        "messages", List.copyOf(messages), "returned", List.copyOf(returned), "left", left, "closed", closed,
-        "error", fault, "started_ns", "" + started, "ended_ns", "" + ended);
-    messages.clear();
-    returned.clear();
-    return told;
+  synchronized Map<String, List<Object>> report() {
+    var all = Map.copyOf(told);
+    told.clear();
+    return all;
   }
 
   private boolean checks() { return p.check().equals("hash"); }
@@ -91,8 +86,8 @@ final class Role {
       else if (!receives) channel.confirmSelect();
       if (receives) receivers.add(new Receiver(channel, asked));
       else channels.add(channel);
-      channel.addReturnListener(back -> list(returned, Map.of(
-          "code", back.getReplyCode(), "headers", Message.tagTable(Message.headers(back.getProperties()))), false));
+      channel.addReturnListener(back -> tell("returned", Map.of(
+          "code", back.getReplyCode(), "headers", Message.tagTable(Message.headers(back.getProperties())))));
     }
   }
 
@@ -104,7 +99,7 @@ final class Role {
   /** Publish message by message, the publishers in turn, and wait until the broker has them. */
   void start(Map<String, Object> fields) throws Exception {
     long begun = System.nanoTime();
-    started = Message.now();
+    tell("started_ns", "" + Message.now());
     for (int done = 0; done < (int) fields.get("MESSAGE_COUNT"); done++) {
       pace(done, begun);
       for (int publisher = 0; publisher < channels.size(); publisher++) {
@@ -117,7 +112,7 @@ final class Role {
       commit(channel, 0);
       channel.basicQos(0);
     }
-    ended = Message.now();
+    tell("ended_ns", "" + Message.now());
   }
 
   private void publish(int publisher, int sequence) throws Exception {
@@ -125,7 +120,8 @@ final class Role {
     var made = make(publisher, sequence);
     channels.get(publisher).basicPublish(
         to.exchange(), to.key(), p.mandatory(), p.immediate(), made.properties(), made.body());
-    list(messages, Map.of("publisher", publisher, "sequence", sequence, "sha256", hash(made.body())), true);
+    tell("messages", Map.of("publisher", publisher, "sequence", sequence, "sha256", hash(made.body())));
+    count.incrementAndGet();
   }
 
   private Message make(int publisher, int sequence) throws Exception {
@@ -141,7 +137,7 @@ final class Role {
   /** Wait for so many messages, or so long; then end the role if this is final. */
   void status(Map<String, Object> fields) throws Exception {
     long until = System.nanoTime() + (int) fields.get("WAIT_MS") * 1_000_000L;
-    while (count < (int) fields.get("WAIT_COUNT") && !hasFailed() && System.nanoTime() < until) Thread.sleep(1);
+    while (count.get() < (int) fields.get("WAIT_COUNT") && !hasFailed() && System.nanoTime() < until) Thread.sleep(1);
     if ((boolean) fields.get("FINAL")) for (Receiver one : receivers) one.finish();
   }
 
@@ -150,7 +146,6 @@ final class Role {
     private final Line from;
     private final String queue;
     private final CountDownLatch ended = new CountDownLatch(1);
-    private long last, open;
 
     Receiver(Channel channel, Line from) throws Exception {
       super(channel);
@@ -170,20 +165,15 @@ final class Role {
     /** Look at one delivery and acknowledge it as we were told, or put it back. */
     private void take(Delivery message) throws Exception {
       long begun = System.nanoTime();
-      last = message.getEnvelope().getDeliveryTag();
-      boolean back = last <= p.requeueFirst();
-      if (!back) open++;
-      if (p.ackFirst()) acknowledge();
+      long tag = message.getEnvelope().getDeliveryTag();
+      boolean back = tag <= p.requeueFirst();
+      boolean due = p.ackEvery() > 0 && tag % p.ackEvery() == 0 && !back;
+      if (due && p.ackFirst()) getChannel().basicAck(tag, p.ackEvery() > 1);
       note(message, back);
-      if (back) getChannel().basicNack(last, false, true);
-      else if (open == p.ackEvery()) acknowledge();
-      commit(getChannel(), last);
+      if (back) getChannel().basicNack(tag, false, true);
+      if (due && !p.ackFirst()) getChannel().basicAck(tag, p.ackEvery() > 1);
+      commit(getChannel(), tag);
       pace(1, begun);
-    }
-
-    private void acknowledge() throws Exception {
-      if (open > 0 && !p.noAck()) getChannel().basicAck(last, p.ackEvery() != 1);
-      open = 0;
     }
 
     private void note(Delivery message, boolean back) throws Exception {
@@ -191,22 +181,23 @@ final class Role {
       String arrived = "" + Message.now();
       var headers = Message.headers(message.getProperties());
       int sequence = headers.get("SEQUENCE") instanceof Number known ? known.intValue() : 0;
-      list(messages, Message.present(
+      tell("messages", Message.present(
           "consumer", from.index(), "redelivered", message.getEnvelope().isRedeliver(), "put_back", back,
           "arrived_ns", arrived, "length", body.length, "sha256", hash(body),
           "differs", checks() ? Arrays.mismatch(body, body(sequence)) : -1,
           "properties", Message.set(message.getProperties()), "headers", Message.tagTable(headers),
-          "body", p.echo() ? Base64.getEncoder().encodeToString(body) : null), !back);
+          "body", p.echo() ? Base64.getEncoder().encodeToString(body) : null));
+      if (!back) count.incrementAndGet();
     }
 
     /** Cancel, take in what is on the way, acknowledge, delete what is ours. */
     void finish() throws Exception {
       getChannel().basicCancel("lab");
       ended.await();
-      acknowledge();
+      if (p.ackRest()) getChannel().basicAck(0, true);
       commit(getChannel(), 0);
       getChannel().basicQos(0); // the answer says that the broker has the acknowledgements
-      if (from.queue().isEmpty()) left += getChannel().queueDelete(queue).getMessageCount();
+      if (from.queue().isEmpty()) tell("left", getChannel().queueDelete(queue).getMessageCount());
     }
 
     @Override public void handleCancelOk(String tag) { ended.countDown(); }

@@ -15,13 +15,7 @@ export abstract class Role {
   connections: ChannelModel[] = [];
   count = 0;
   failed = false;
-  protected left = 0;
-  protected messages: Json[] = [];
-  protected returned: Json[] = [];
-  protected started = 0n;
-  protected ended = 0n;
-  private closed: Json | null = null;
-  private fault = "";
+  private told: Record<string, unknown[]> = {};
   protected changed: () => void = () => undefined;
 
   protected p: Json = {};
@@ -41,14 +35,16 @@ export abstract class Role {
     try { await work(); } catch (error) { this.fail(error); }
   }
 
-  /** Keep how the broker closed, which amqplib tells by an event, or what else went wrong. */
+  /** Add to the next report. */
+  protected tell(kind: string, what: unknown): void { (this.told[kind] ??= []).push(what); }
+
+  /** Tell how the broker closed, which amqplib tells by an event, or what else went wrong. */
   protected fail(error: unknown, level = "channel"): void {
     const { code, message = String(error) } = error as { code?: unknown; message?: string };
+    const text = /with message "(.*)"/s.exec(message)?.[1] ?? message;
+    if (typeof code === "number") this.tell("closed", { level, code, text });
+    this.tell("error", message);
     this.failed = true;
-    if (typeof code !== "number") this.fault ||= message;
-    else if (!this.closed || level === "connection") {
-      this.closed = { level, code, text: /with message "(.*)"/s.exec(message)?.[1] ?? message };
-    }
     this.changed();
   }
 
@@ -66,11 +62,9 @@ export abstract class Role {
   protected hash(body: Buffer): string { return this.p.check === "hash" ? sha256(body) : ""; }
 
   report(): Json {
-    const { messages, returned, left, closed } = this;
-    this.messages = [];
-    this.returned = [];
-    const [error, started_ns, ended_ns] = [this.fault, String(this.started), String(this.ended)];
-    return { messages, returned, left, closed, error, started_ns, ended_ns };
+    const told = this.told;
+    this.told = {};
+    return told;
   }
 }
 
@@ -82,16 +76,16 @@ export class Sender extends Role {
     while (this.channels.length < this.p.lines.length) {
       const channel = this.watch(await connection.createConfirmChannel(), "channel");
       channel.on("return", ({ fields, properties }) =>
-        this.returned.push({ code: (fields as Json).replyCode, headers: tagTable(properties.headers) }));
+        this.tell("returned", { code: (fields as Json).replyCode, headers: tagTable(properties.headers) }));
       this.channels.push(channel);
     }
   }
 
   override async start(fields: Json): Promise<void> {
-    this.started = now();
+    this.tell("started_ns", String(now()));
     const { FIRST, MESSAGE_COUNT } = fields;
     await Promise.all(this.channels.map((_, publisher) => this.publish(publisher, FIRST, MESSAGE_COUNT)));
-    this.ended = now();
+    this.tell("ended_ns", String(now()));
   }
 
   /** Send one publisher's batch and wait until the broker has it. */
@@ -107,7 +101,7 @@ export class Sender extends Role {
       confirms.push(new Promise((taken) => {
         room = channel.publish(to.exchange, to.key, body, options, () => taken());
       }));
-      this.messages.push({ publisher, sequence, sha256: this.hash(body) });
+      this.tell("messages", { publisher, sequence, sha256: this.hash(body) });
       this.count++;
       if (!room) await new Promise<void>((drained) => channel.once("drain", drained).once("close", drained));
     }
@@ -130,8 +124,7 @@ export class Sender extends Role {
 
 /** A consumer on a connection of its own; `turn` is when it has taken in all that came. */
 type Consumer = {
-  index: number; channel: Channel; queue: string; own: boolean; open: number; last?: ConsumeMessage;
-  turn: Promise<void>;
+  index: number; channel: Channel; queue: string; own: boolean; turn: Promise<void>;
 };
 
 export class Receiver extends Role {
@@ -140,7 +133,7 @@ export class Receiver extends Role {
   async open(): Promise<void> {
     for (const { index, exchange, key, queue } of this.p.lines) {
       const channel = this.watch(await (await this.connect()).createChannel(), "channel");
-      const one: Consumer = { index, channel, queue, own: !queue, open: 0, turn: Promise.resolve() };
+      const one: Consumer = { index, channel, queue, own: !queue, turn: Promise.resolve() };
       if (one.own) {
         one.queue = (await channel.assertQueue("", { exclusive: true, durable: false })).queue;
         await channel.bindQueue(one.queue, exchange, key);
@@ -163,27 +156,22 @@ export class Receiver extends Role {
 
   /** Look at one delivery and acknowledge it as we were told, or put it back. */
   private take(one: Consumer, message: ConsumeMessage): void {
-    const putBack = message.fields.deliveryTag <= this.p.requeue_first;
-    one.last = message;
-    if (!putBack) one.open++;
-    if (this.p.ack_first) this.acknowledge(one);
+    const { requeue_first, ack_every, ack_first } = this.p;
+    const tag = message.fields.deliveryTag, putBack = tag <= requeue_first;
+    const due = ack_every > 0 && tag % ack_every === 0 && !putBack;
+    if (due && ack_first) one.channel.ack(message, ack_every > 1);
     this.note(one.index, message, putBack);
     if (putBack) one.channel.nack(message, false, true);
     else this.count++;
-    if (one.open === this.p.ack_every) this.acknowledge(one);
+    if (due && !ack_first) one.channel.ack(message, ack_every > 1);
     this.changed();
-  }
-
-  private acknowledge(one: Consumer): void {
-    if (one.open && !this.p.no_ack) one.channel.ack(one.last!, this.p.ack_every !== 1);
-    one.open = 0;
   }
 
   /** List one delivery. */
   private note(consumer: number, { fields, properties, content }: ConsumeMessage, putBack: boolean): void {
     const { check, seed, message_bytes, echo } = this.p;
     const wanted = (): Buffer => makeBody(seed, properties.headers?.SEQUENCE ?? 0, message_bytes);
-    this.messages.push({
+    this.tell("messages", {
       consumer, redelivered: fields.redelivered, put_back: putBack, arrived_ns: String(now()), length: content.length,
       sha256: this.hash(content), differs: check === "hash" ? firstDifference(content, wanted()) : -1,
       properties: propertiesOf(properties), headers: tagTable(properties.headers),
@@ -205,9 +193,9 @@ export class Receiver extends Role {
     for (const one of fields.FINAL ? this.consumers : []) {
       await one.channel.cancel("lab");
       await one.turn;
-      this.acknowledge(one);
+      if (this.p.ack_rest) one.channel.ackAll();
       await one.channel.prefetch(0); // the answer says that the broker has the acknowledgements
-      if (one.own) this.left += (await one.channel.deleteQueue(one.queue)).messageCount;
+      if (one.own) this.tell("left", (await one.channel.deleteQueue(one.queue)).messageCount);
     }
   }
 }

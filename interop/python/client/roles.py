@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from functools import partial
 from types import SimpleNamespace
@@ -71,14 +72,12 @@ class Role(Line):
         self.correlation = f"{client.given['instance']}.{assignment}"
         self.lines: list[SimpleNamespace] = []
         self.requests: asyncio.Queue[tuple[Any, str, dict[str, Any]]] = asyncio.Queue()
-        self.told: dict[str, Any] = {
-            "messages": [], "returned": [], "left": 0, "closed": None, "error": "", "started_ns": "0", "ended_ns": "0",
-        }  # fmt: skip
+        self.told: defaultdict[str, list[Any]] = defaultdict(list)  # by kind, what happened since the last report
 
     async def begin(self, _fields: dict[str, Any]) -> None:
         self.p = json.loads(self.parameters)
         for asked in self.p["lines"]:
-            one = SimpleNamespace(**asked, channel=await self.open(new=asked["connect"]), open=0, tag=0, due=0)
+            one = SimpleNamespace(**asked, channel=await self.open(new=asked["connect"]), tag=0, due=0)
             self.lines.append(one)
             if self.p["tx_batch"]:
                 await self.call(one.channel.tx_select)
@@ -98,9 +97,8 @@ class Role(Line):
             error = self.broken or caught
             if isinstance(error, ChannelClosed | ConnectionClosed):
                 level = "channel" if isinstance(error, ChannelClosed) else "connection"
-                self.told["closed"] = {"level": level, "code": error.reply_code, "text": error.reply_text}
-            else:
-                self.told["error"] = repr(error)
+                self.told["closed"].append({"level": level, "code": error.reply_code, "text": error.reply_text})
+            self.told["error"].append(repr(error))
             return False
         return True
 
@@ -110,8 +108,8 @@ class Role(Line):
     def body(self, sequence: int) -> bytes:
         return make_body(self.p["seed"], sequence, self.p["message_bytes"])
 
-    def report(self) -> dict[str, Any]:
-        told, self.told = self.told, {**self.told, "messages": [], "returned": []}
+    def report(self) -> dict[str, list[Any]]:
+        told, self.told = self.told, defaultdict(list)
         return told
 
 
@@ -135,7 +133,8 @@ class Sender(Role):
 
     async def start(self, fields: dict[str, Any]) -> None:
         """Send message by message, the publishers in turn, and wait until the broker has them."""
-        self.told["started_ns"], began = str(time.time_ns()), time.monotonic()
+        self.told["started_ns"].append(str(time.time_ns()))
+        began = time.monotonic()
         every = self.p["every_ns"] / 1e9
         for done in range(fields["MESSAGE_COUNT"]):
             if every or done % 64 == 0:
@@ -147,7 +146,7 @@ class Sender(Role):
         await self.until(lambda: not any(one.unconfirmed for one in self.lines))
         for one in self.lines:
             await self.settle(one)
-        self.told["ended_ns"] = str(time.time_ns())
+        self.told["ended_ns"].append(str(time.time_ns()))
 
     def send(self, publisher: int, sequence: int) -> None:
         headers, properties, body = self.make(publisher, sequence)
@@ -198,24 +197,19 @@ class Receiver(Role):
 
     def take(self, one: SimpleNamespace, method: Any, properties: Any, body: bytes) -> None:
         """Look at one delivery and acknowledge it as we were told, or put it back."""
-        one.tag = method.delivery_tag
-        put_back = one.tag <= self.p["requeue_first"]
-        one.open += not put_back
-        if self.p["ack_first"]:
-            self.acknowledge(one)
+        tag, every, batch = method.delivery_tag, self.p["ack_every"], self.p["tx_batch"]
+        put_back = tag <= self.p["requeue_first"]
+        due = every and tag % every == 0 and not put_back
+        if due and self.p["ack_first"]:
+            one.channel.basic_ack(tag, multiple=every > 1)
         self.count += not put_back
         self.note(one.index, method, properties, body, put_back=put_back)
         if put_back:
-            one.channel.basic_nack(one.tag)
-        elif one.open == self.p["ack_every"]:
-            self.acknowledge(one)
-        if self.p["tx_batch"] and one.tag % self.p["tx_batch"] == 0:
+            one.channel.basic_nack(tag)
+        elif due and not self.p["ack_first"]:
+            one.channel.basic_ack(tag, multiple=every > 1)
+        if batch and tag % batch == 0:
             one.channel.tx_commit(lambda _frame: None)
-
-    def acknowledge(self, one: SimpleNamespace) -> None:
-        if one.open and not self.p["no_ack"]:
-            one.channel.basic_ack(one.tag, multiple=self.p["ack_every"] != 1)
-        one.open = 0
 
     def note(self, index: int, method: Any, properties: Any, body: bytes, *, put_back: bool = False) -> None:
         """List one delivery."""
@@ -230,7 +224,7 @@ class Receiver(Role):
             told["body"] = base64.b64encode(body).decode()
         self.told["messages"].append(told)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, list[Any]]:
         """Write out properties and headers now, not while messages come."""
         for message in self.told["messages"]:
             message.update(tag_message(message["properties"]))
@@ -242,7 +236,9 @@ class Receiver(Role):
         for one in self.lines if fields["FINAL"] else ():
             await self.call(one.channel.basic_cancel, "lab")
             await asyncio.sleep(max(0, one.due - time.monotonic()))
-            self.acknowledge(one)
+            if self.p["ack_rest"]:
+                one.channel.basic_ack(0, multiple=True)
             await self.settle(one)
             if one.own:
-                self.told["left"] += (await self.call(one.channel.queue_delete, one.queue)).message_count
+                left = (await self.call(one.channel.queue_delete, one.queue)).message_count
+                self.told["left"].append(left)

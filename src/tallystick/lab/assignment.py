@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tallystick.lab.control import Role
 from tallystick.lab.parameters import SHAPE, TRAFFIC, read_literal
+from tallystick.lab.values import write_values
 
 __all__ = ["ACK_SETTINGS", "complete", "instruct", "why_not"]
 
@@ -72,11 +73,13 @@ def instruct(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> d
         "tx_batch": whole["tx_batch_size"] if whole["transactional" if sends else "ack_tx"] else 0,
         "every_ns": 1_000_000_000 // rate if rate else 0,
         "delivery_mode": 2 if whole["persistent"] else 1,
+        "header_values": write_values(whole["header_fields"], about),
     }
     room = whole["prefetch_count"]
     if room and not sends:  # who acknowledges later than that gets no more messages
         whole["ack_every"] = min(whole["ack_every"] or room, room)
         whole["tx_batch"] = min(whole["tx_batch"], room)
+    whole["ack_rest"] = whole["ack_every"] != 1 and not whole["no_ack"]
     return whole
 
 

@@ -43,7 +43,7 @@ from tallystick.lab.state import (
 __all__ = ["UNKNOWN_TEST", "begin", "step"]
 
 UNKNOWN_TEST: Final = "TC0_NoSuchTest"
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 """The version of docs/reference/lab-protocol.md."""
 _SILENT: Final = "did not answer in time"
 _NOTED: Final = 20

@@ -1,7 +1,7 @@
 """Reports of clients, message by message, put together into what a judge reads.
 
-A client lists what it sent or received since its last report and adds nothing up. Here the lists
-of a role are joined, and become streams by consumer, sender, correlation id and publisher (IOP-38),
+A client lists what happened since its last report, by kind, and adds nothing up. Here the lists of
+a role are joined, and become streams by consumer, sender, correlation id and publisher (IOP-38),
 runs of numbers, digests and latencies (docs/reference/lab-protocol.md, Reports).
 """
 
@@ -18,6 +18,7 @@ from tallystick.lab.content import plain_value
 from tallystick.lab.control import Control, Role
 from tallystick.lab.instance import Part
 from tallystick.lab.payload import write_runs
+from tallystick.lab.values import read_values
 
 __all__ = ["join_reports", "tally_report"]
 
@@ -26,6 +27,13 @@ _PROPERTIES: Final = (
     "content_type", "content_encoding", "delivery_mode", "priority", "correlation_id", "reply_to",
     "expiration", "message_id", "type", "user_id", "app_id",
 )  # fmt: skip
+
+
+_LISTS: Final = ("messages", "returned", "left", "closed", "error", "started_ns", "ended_ns")
+_NOTHING: Final[Mapping[str, Any]] = {
+    "batches": (), "spans": (), "returned": [], "left": 0, "closed": None, "error": "",
+    "started_ns": "0", "ended_ns": "0",
+}  # fmt: skip
 
 
 class _Sent(NamedTuple):
@@ -53,17 +61,19 @@ def _read_sent(told: Mapping[str, Any]) -> _Sent:
     return _Sent(int(told["publisher"]), int(told["sequence"]), str(told["sha256"]))
 
 
-def _read_received(told: Mapping[str, Any], *, blank: bool) -> _Received:
-    absent = (None, "", 0) if blank else (None,)
+def _read_received(told: Mapping[str, Any], about: Mapping[str, Any]) -> _Received:
+    absent = (None, "", 0) if about.get("blank_is_absent") is True else (None,)
     found = told["properties"]
     properties = {name: found[name] for name in _PROPERTIES if found.get(name) not in absent}
-    headers = {name: plain_value(value) for name, value in told["headers"].items()}
+    tagged = read_values(told["headers"], about)
+    headers = {name: plain_value(value) for name, value in tagged.items()}
     sender, sequence = headers.get("CLIENT_NAME"), headers.get("SEQUENCE")
     stream = None
     if isinstance(sender, str) and isinstance(sequence, int):
         correlation = properties.get("correlation_id", "")
         stream = (told["consumer"], sender, correlation, headers.get("PUBLISHER", 0))
-    whole = {**told, "properties": properties} if told.get("body") is not None else None
+    echoed = told.get("body") is not None
+    whole = {**told, "properties": properties, "headers": tagged} if echoed else None
     differs = -1 if told["differs"] is None else int(told["differs"])
     return _Received(
         stream, told["consumer"], sequence or 0, told["redelivered"], told["put_back"],
@@ -72,8 +82,9 @@ def _read_received(told: Mapping[str, Any], *, blank: bool) -> _Received:
     )  # fmt: skip
 
 
-def _read_returned(told: Mapping[str, Any]) -> list[int]:
-    headers = {name: plain_value(value) for name, value in told["headers"].items()}
+def _read_returned(told: Mapping[str, Any], about: Mapping[str, Any]) -> list[int]:
+    tagged = read_values(told["headers"], about)
+    headers = {name: plain_value(value) for name, value in tagged.items()}
     return [headers.get("PUBLISHER", 0), headers.get("SEQUENCE", -1), told["code"]]
 
 
@@ -81,21 +92,23 @@ def join_reports(
     role: Role, before: Control | None, said: Control, about: Mapping[str, Any]
 ) -> Control:
     """Add a report to those of the same role before it; `about` is what the client can tell."""
-    body = said.body
-    received = partial(_read_received, blank=about.get("blank_is_absent") is True)
-    read = _read_sent if role is Role.SENDER else received
-    older = (
-        before.body if before else {**body, "batches": (), "spans": (), "returned": [], "left": 0}
+    lists = {name: said.body.get(name, []) for name in _LISTS}
+    older = before.body if before else _NOTHING
+    read = _read_sent if role is Role.SENDER else partial(_read_received, about=about)
+    started, ended, error = (
+        (lists[name] or [older[name]])[0] for name in ("started_ns", "ended_ns", "error")
     )
+    closes = sorted(lists["closed"], key=lambda one: bool(one["level"] != "connection"))
+    closed = older["closed"] or next(iter(closes), None)
     joined = {
-        "batches": (*older["batches"], tuple(read(one) for one in body["messages"])),
-        "spans": (*older["spans"], (body["started_ns"], body["ended_ns"])),
-        "returned": [*older["returned"], *map(_read_returned, body["returned"])],
-        "left": older["left"] + body["left"],
-        "started_ns": older["started_ns"],
-        "ended_ns": body["ended_ns"],
-        "closed": body["closed"],
-        "error": body["error"] if body["closed"] is None else "",
+        "batches": (*older["batches"], tuple(read(one) for one in lists["messages"])),
+        "spans": (*older["spans"], (started, ended)),
+        "returned": older["returned"] + [_read_returned(one, about) for one in lists["returned"]],
+        "left": older["left"] + sum(lists["left"]),
+        "started_ns": older["started_ns"] if before else started,
+        "ended_ns": ended,
+        "closed": closed,
+        "error": "" if closed else older["error"] or error,
     }
     return replace(said, body=joined)
 
