@@ -9,11 +9,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from random import random
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from tallystick.core.binding import headers_of
 from tallystick.core.transport import Delivery
@@ -61,12 +60,16 @@ class Execution:
     contracts: Contracts | None = None
     probe: Probe | None = None
     chance: Callable[[], float] = random
+    _is_plain: bool = field(init=False)
+    """Nothing is asked or noted between a message and its handler."""
+
+    def __post_init__(self) -> None:
+        plain = self.claims is None and self.probe is None and self.rules.worn_out == inf
+        object.__setattr__(self, "_is_plain", plain)
 
     def run(self, delivery: Delivery, failed: int = 0) -> Plan:
         """Give the plan for one delivery that has `failed` here so many times already."""
-        reading = read(self.rules.binding, delivery)
-        if failed:
-            reading = replace(reading, attempts=reading.attempts + failed)
+        reading = read(self.rules.binding, delivery, failed)
         if _LOG.isEnabledFor(logging.DEBUG):
             shown = show_body(self.contracts, reading.urn, delivery.frame.body)
             _LOG.debug("queue %s: received: %s", delivery.queue, shown)
@@ -92,6 +95,9 @@ class Execution:
 
     def _handle(self, handler: Handler, reading: Reading) -> Plan:
         try:
+            if self._is_plain and handler.is_plain and reading.envelope is not None:
+                handler.function(reading.envelope.data or {})
+                return plan_success(reading)
             verdict = self._run_once(handler, reading)
         except StoreUnavailable as error:
             return self._release(reading, self.redact(str(error)))
@@ -138,9 +144,6 @@ class Execution:
                 self._run(handler, payload, reading, transaction)
 
     def _run(self, handler: Handler, payload: Any, reading: Reading, transaction: Any) -> None:
-        if not handler.wants_more:
-            handler.function(payload)
-            return
         arguments = [payload]
         if handler.wants_message and reading.envelope is not None:
             delivery = reading.delivery

@@ -66,12 +66,12 @@ class Handler:
     wants_message: bool = False
     is_async: bool = False
     wants_transaction: bool = False
-    wants_more: bool = field(init=False)
-    """Whether a call of the function with the payload alone is not all."""
+    is_plain: bool = field(init=False)
+    """A call of the function with the payload as it is is all."""
 
     def __post_init__(self) -> None:
         more = self.wants_message or self.is_async or self.wants_transaction
-        object.__setattr__(self, "wants_more", more)
+        object.__setattr__(self, "is_plain", self.payload is None and not more)
 
 
 def describe_handler(urn: str, function: Callable[..., Any]) -> Handler:
@@ -114,9 +114,9 @@ def _payload_type(function: Callable[..., Any], first: str) -> Any:
 
 
 def convert_payload(handler: Handler, data: Mapping[str, Any] | None) -> Any:
-    """Give the payload as the handler's type, or raise `Unfit`."""
+    """Give the payload as the handler's type, or raise `Unfit`; without a type it is a dict."""
     if handler.payload is None:
-        return {} if data is None else data
+        return data or {}
     try:
         return msgspec.convert(data, handler.payload)
     except msgspec.ValidationError as error:

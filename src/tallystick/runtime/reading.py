@@ -26,16 +26,25 @@ __all__ = ["Reading", "read"]
 class Reading(msgspec.Struct, frozen=True, gc=False):
     """One delivery, read: its kind, and what a settlement needs to know.
 
-    `label` is the fault without the names of members, which may be personal: for log lines.
+    `failed` is how often it failed here already. `label` is the fault without the names of members,
+    which may be personal: for log lines.
     """
 
     kind: str
     delivery: Delivery
-    attempts: int = 0
+    binding: Binding
     urn: str = ""
     envelope: Envelope | None = None
     fault: str = ""
     label: str = ""
+    failed: int = 0
+
+    @property
+    def attempts(self) -> int:
+        """How often it was tried before, reconciled when asked: what is handled is seldom asked."""
+        frame, envelope = self.delivery.frame, self.envelope
+        counted = envelope.attempts if envelope is not None else _bare_count(frame.body)
+        return bindings.reconcile(self.binding, counted, frame.sections) + self.failed
 
 
 class _Counted(msgspec.Struct):
@@ -45,33 +54,33 @@ class _Counted(msgspec.Struct):
 _read_count: Final = msgspec.json.Decoder(_Counted).decode
 
 
-def read(binding: Binding, delivery: Delivery) -> Reading:
-    """Sort a delivery and reconcile its count."""
+def read(binding: Binding, delivery: Delivery, failed: int = 0) -> Reading:
+    """Sort a delivery, which has `failed` here so many times already."""
     frame = delivery.frame
     sections = frame.sections
     if not bindings.gate_frame(binding, sections):
         fault = "unsupported schema version"
-        return Reading("gated", delivery, _attempts(binding, delivery), fault=fault)
+        return Reading("gated", delivery, binding, fault=fault, failed=failed)
     if delivery.fault:
-        return Reading("poison", delivery, _attempts(binding, delivery), fault=delivery.fault)
+        return Reading("poison", delivery, binding, fault=delivery.fault, failed=failed)
     try:
         envelope = decode(frame.body, whole=True)
     except Rejected as rejection:
-        attempts = _attempts(binding, delivery)
         label = f"{rejection.message} (byte {rejection.offset})"
-        return Reading("poison", delivery, attempts, fault=str(rejection), label=label)
-    attempts = bindings.reconcile(binding, envelope.attempts, sections)
+        fault = str(rejection)
+        return Reading("poison", delivery, binding, fault=fault, label=label, failed=failed)
     urn = bindings.route(binding, sections, envelope.job)
     meta = envelope.meta
     version = meta.schema_version if meta is not None else None
     if version is None or version == SCHEMA_VERSION:
-        return Reading("message", delivery, attempts, urn, envelope)
-    return Reading("outdated", delivery, attempts, urn, envelope, f"schema version {version}")
+        return Reading("message", delivery, binding, urn, envelope, failed=failed)
+    fault = f"schema version {version}"
+    return Reading("outdated", delivery, binding, urn, envelope, fault, failed=failed)
 
 
-def _attempts(binding: Binding, delivery: Delivery) -> int:
+def _bare_count(body: bytes) -> int:
+    """Read `{"attempts": N}` from a body that is no message, 0 where it has none."""
     try:
-        counted = _read_count(delivery.frame.body).attempts
+        return max(_read_count(body).attempts, 0)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        counted = 0
-    return bindings.reconcile(binding, max(counted, 0), delivery.frame.sections)
+        return 0

@@ -126,7 +126,7 @@ class Reader:
         """
         taken: list[Delivery] = []
         errors: list[Any] = []
-        topic, partitions = self._topic, self.partitions
+        topic, partition, last = self._topic, Partition(), -1
         messages.reverse()
         while messages:
             message = messages.pop()
@@ -134,9 +134,8 @@ class Reader:
                 errors.append(message)
                 continue
             number, offset, frame = message.partition(), message.offset(), read_frame(message)
-            partition = partitions.get(number)
-            if partition is None:
-                partition = partitions[number] = Partition()
+            if number != last:
+                partition, last = self.partitions.setdefault(number, Partition()), number
             partition.hand_out(offset)
             key = frame.sections["record"]["key"]
             group = "" if key is None else f"{number}/{key!r}"
