@@ -35,6 +35,14 @@ LOCAL: Final = "local[2,4]"
 """Two cores; a task that is killed is tried four times."""
 
 _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LARGE: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UseParallelGC -XX:+UseTransparentHugePages"
+    " -XX:+UseBiasedLocking"
+)
+"""Rows move through streams that lock for each call, are grouped in tables far larger than the
+processor's caches, and die young: locks that stay with their thread (Java 17; later streams lock
+less, and later Javas pass over the option), large pages, and a collector that marks nothing beside
+the work."""
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 _KEPT: Final = 3
 """Archives of so many installations are kept: each has some 180 MB."""
@@ -129,7 +137,7 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
 
 def _java_options(*, small: bool) -> list[str]:
     """Give the options that start Java quickly, from the archive of an earlier run if there is."""
-    options = [_QUIET, _SMALL] if small else [_QUIET]
+    options = [_QUIET, _SMALL if small else _LARGE]
     archive = _archive()
     if _has_bytes(archive):
         with suppress(OSError):  # another's archive may be used, but not marked as used

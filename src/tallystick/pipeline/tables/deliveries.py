@@ -49,9 +49,11 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 
-_TOGETHER: Final = 600_000
+_TOGETHER: Final = 500_000
 """So many events are grouped at once: even if each is of another message, they fit the share that
-a task has of a heap of 1 GB. More would be sorted on disk; fewer pay for more and smaller files."""
+a task has of a heap of 1 GB. More would be sorted on disk; fewer pay for more and smaller files.
+Spark's table of groups doubles beyond 2^18 of them: of messages sent and received once, there are a
+few less."""
 
 _PAIRS: Final = """
     select key_high, key_low,
