@@ -31,8 +31,13 @@ def wait_for(ready: Callable[[], bool], about: str) -> None:
 
 
 def held_environment(event: str, pattern: str, nth: int, flag: Path) -> dict[str, str]:
-    """Give the environment of a process that stops at a place."""
-    return {**os.environ, "PYTHONPATH": str(HOLD), "TALLY_HOLD": f"{event}|{pattern}|{nth}|{flag}"}
+    """Give the environment of a process that stops at a place, where its Java leaves its files."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(HOLD),
+        "TALLY_HOLD": f"{event}|{pattern}|{nth}|{flag}",
+        "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={flag.parent}",
+    }
 
 
 @contextmanager
