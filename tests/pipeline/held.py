@@ -31,11 +31,12 @@ def wait_for(ready: Callable[[], bool], about: str) -> None:
 
 
 def held_environment(event: str, pattern: str, nth: int, flag: Path) -> dict[str, str]:
-    """Give the environment of a process that stops at a place, where its Java leaves its files."""
+    """Give the environment of a process that stops at a place; what it leaves, it leaves there."""
     return {
         **os.environ,
         "PYTHONPATH": str(HOLD),
         "TALLY_HOLD": f"{event}|{pattern}|{nth}|{flag}",
+        "TMPDIR": str(flag.parent),
         "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={flag.parent}",
     }
 
