@@ -7,6 +7,8 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -63,6 +65,26 @@ def test_what_is_given_up_goes_to_the_dead_letter_queue_of_the_service(
     dead = take(transport, f"{queue}/$DeadLetterQueue")
     assert dead.frame.get("application_properties", "DeadLetterReason") == "poison"
     assert transport.receive(queue, 1, 0.2) == []
+
+
+@pytest.mark.parametrize(("here", "waits"), [([], 7.0), (["a message"], 0.001)])
+def test_who_has_messages_waits_for_no_others(here: list[str], waits: float) -> None:
+    """With a stand-in for the client's receiver: what it holds is a matter of moments."""
+    asked: list[float] = []
+    holds: SimpleQueue[str] = SimpleQueue()
+    for one in here:
+        holds.put(one)
+
+    class Receiver:
+        _handler = SimpleNamespace(_received_messages=holds)
+
+        def receive_messages(self, _limit: int, max_wait_time: float) -> list[str]:
+            asked.append(max_wait_time)
+            return here
+
+    transport = connect(address_of("sb://127.0.0.1:1"))()
+    assert transport._pull(Receiver(), 5, 7.0) == here
+    assert asked == [waits]
 
 
 def test_a_release_counts(transport: ServiceBusTransport, queue: str) -> None:

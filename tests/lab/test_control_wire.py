@@ -192,6 +192,8 @@ def test_all_clients_end_when_told_to(wire: tuple[Sniffer, Book, dict[str, Guest
         ({"CONTROL_TYPE": "ACCEPT_ROLE", "CLIENT_NAME": "a", "CLIENT_INSTANCE": "1"}, b"[]"),
         ({"CONTROL_TYPE": "REPORT", "CLIENT_NAME": "a", "CLIENT_INSTANCE": "1",
           "MESSAGE_COUNT": 2**31}, b""),
+        ({"CONTROL_TYPE": "ENLIST", "CLIENT_NAME": "a", "CLIENT_INSTANCE": "1",
+          "CLIENT_PRIVATE_CONTROL_KEY": "k"}, b'{"a":' + b"[" * 100_000),
         ({}, b""),
     ],
 )  # fmt: skip

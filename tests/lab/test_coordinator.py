@@ -178,7 +178,7 @@ class AnyHistory(RuleBasedStateMachine):
         fields = {"CLIENT_NAME": name, "CLIENT_INSTANCE": f"instance of {name}", "REASON": "",
                   "MESSAGE_COUNT": count, "CLIENT_PRIVATE_CONTROL_KEY": "wrong",
                   "T1": 9, "T2": count, "T3": 1}  # fmt: skip
-        self.happen(Heard(self.now, Control(kind, fields, {"streams": 3}, place)))
+        self.happen(Heard(self.now, Control(kind, fields, {"messages": 3}, place)))
 
     @rule()
     def the_broker_is_done(self) -> None:

@@ -147,6 +147,28 @@ def test_a_role_without_parameters_is_an_error_at_once_and_no_end(lab: Lab) -> N
     line.close()
 
 
+def test_a_role_that_is_called_off_at_once_is_accepted_first_and_over_then(lab: Lab) -> None:
+    """In every language: what a role is asked is done in order, and no consumer is left behind."""
+    line = Line(lab.place, lab.key)
+    queue = line.channel.queue_declare("").method.queue
+    body = {
+        "destinations": [{"exchange": "", "key": queue, "queue": queue}],
+        "consumers": [{"index": 0, "destination": 0}],
+    }
+    wait = {"WAIT_COUNT": 0, "WAIT_MS": 0, "FINAL": True}
+    for name in LANGUAGES:
+        for turn in range(5):
+            role = f"{name} {turn}"
+            line.say(Control(Kind.ASSIGN_ROLE, {"ROLE": "RECEIVER"}, body, role), name)
+            line.say(Control(Kind.STATUS_REQUEST, wait, {}, role), name)
+            said = [line.hear()[0].headers["CONTROL_TYPE"] for _ in range(2)]
+            assert said == ["ACCEPT_ROLE", "REPORT"], name
+    found = line.channel.queue_declare(queue, passive=True).method
+    assert found.consumer_count == 0
+    line.channel.queue_delete(queue)
+    line.close()
+
+
 @pytest.mark.parametrize("ack_mode", ["client", "dups_ok", "tx"])
 def test_a_receiver_acknowledges_in_time_for_its_prefetch(lab: Lab, ack_mode: str) -> None:
     """Who acknowledges only after ten gets no more than three: the coordinator tells it to."""

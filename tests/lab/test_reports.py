@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
+from math import inf
 from typing import Any
 
 import pytest
@@ -139,20 +141,54 @@ def test_where_bodies_are_not_looked_at_there_is_no_digest() -> None:
 
 
 class Garbles(Honest):
-    """A client whose lists have no messages in them."""
+    """A client whose reports have something in them that the protocol has not."""
+
+    def __init__(self, name: str, wrong: dict[str, Any]) -> None:
+        super().__init__(name)
+        self.wrong = wrong
 
     def tell(self, asked: Control, count: int, messages: list[dict[str, Any]]) -> Control:
-        return super().tell(asked, count, [{} for _ in (*messages, None)])
+        if self.roles[asked.assignment].fields["ROLE"] == "RECEIVER":
+            messages = [came(0)]
+        said = super().tell(asked, count, [{**one, **self.wrong} for one in messages])
+        return replace(said, body={**said.body, **self.wrong})
 
 
-def test_a_list_that_breaks_the_protocol_errors_its_case() -> None:
+BROKEN: list[dict[str, Any]] = [
+    {"messages": 3}, {"messages": [{}]}, {"messages": [[]]}, {"left": [inf]}, {"closed": [{}]},
+    {"arrived_ns": inf}, {"differs": inf}, {"sequence": inf, "consumer": []}, {"sha256": "zz"},
+    {"sha256": 5}, {"consumer": []}, {"headers": {"a": {"LongString": 3}}}, {"headers": 5},
+    {"properties": {"correlation_id": []}}, {"headers": {"SENT_NS": ["S", "x"]}, "left": [None]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", BROKEN, ids=str)
+def test_a_list_that_breaks_the_protocol_errors_its_case(wrong: dict[str, Any]) -> None:
     """And the run goes on: every case has its verdict."""
-    people = {"a": Garbles("a"), "b": Honest("b")}
+    people = {"a": Garbles("a", wrong), "b": Honest("b")}
     _, verdicts = run_to_the_end(*begin(make_plan(), 0.0), people)
     assert len(verdicts) == len({one.case for one in verdicts})
     told = [one for one in verdicts if one.outcome is Outcome.ERRORED]
     assert told
     assert all("a report broke the protocol" in one.reason for one in told)
+
+
+@pytest.mark.parametrize("said", [["", "the channel broke"], [0], [[]]])
+def test_an_error_without_a_text_is_an_error(said: list[Any]) -> None:
+    assert tally(SENDER, [], error=said)["error"]
+
+
+@pytest.mark.parametrize(("tag", "value"), [("x", 3), ("x", "!"), ("S", 10**12), ("S", None)])
+def test_bytes_are_a_text_or_a_list_of_numbers(tag: str, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        values.read_values({"a": {"Bytes": value}}, {"types": {"Bytes": tag}})
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_a_number_that_json_has_not_is_not_written_in_words(text: str) -> None:
+    words = {"types": {"Double": "d"}}
+    assert values.write_values({"a": ["d", text]}, words) == {}
+    assert values.write_values({"a": ["d", "1.5"]}, words) == {"a": {"Double": 1.5}}
 
 
 def test_the_case_goes_before_the_command_line_and_that_before_the_defaults() -> None:

@@ -180,6 +180,17 @@ def test_a_java_that_does_not_end_is_ended_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("small", [True, False])
+def test_the_collector_of_the_users_environment_is_the_only_one(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, *, small: bool
+) -> None:
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(b"classes")
+    assert "GC" in " ".join(session._java_options(small=small))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xss2m -XX:+UseG1GC")
+    assert "GC" not in " ".join(session._java_options(small=small))
+
+
 def test_without_a_java_of_our_own_no_archive_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

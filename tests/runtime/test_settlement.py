@@ -54,6 +54,14 @@ def test_a_release_waits_where_it_can_and_in_a_group_where_it_is(
     assert (plan.move, plan.delay, plan.hold, plan.here) == expected
 
 
+@pytest.mark.parametrize("count", [2**31 - 1, 2**31, 10**30, -1])
+def test_a_poison_body_with_any_count_has_a_dead_letter(count: int) -> None:
+    given = read(BINDING, Delivery(Frame(b'{"attempts":%d}' % count), "orders"))
+    assert (given.kind, given.attempts) == ("poison", min(max(count, 0), 2**31 - 1))
+    plan = plan_failure(rules(PLAIN), given, Failure("poison", "no", final=True), now=NOW, chance=0)
+    assert (plan.move, plan.outcome) == ("replace", "dead_lettered")
+
+
 def test_a_copy_that_waits_keeps_the_attempts_that_the_broker_has_counted() -> None:
     given = reading(deliveries=2)
     plan = plan_release(rules(DELAYS), given, "later", now=NOW)

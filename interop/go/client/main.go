@@ -72,7 +72,7 @@ func hear() { silence.Reset(must(time.ParseDuration(given["control_timeout"] + "
 
 func handle(message amqp.Delivery, arrived int64) {
 	fields, id := message.Headers, message.CorrelationId
-	switch kind := cmp.Or(fields["CONTROL_TYPE"], fields["CONTROL_TOPIC"]); kind {
+	switch kindOf(message) {
 	case "INVITE":
 		test, named := fields["TEST_NAME"].(string)
 		if named && !slices.Contains(strings.Fields(given["tests"]), test) {
@@ -82,16 +82,22 @@ func handle(message amqp.Delivery, arrived int64) {
 		reply(message, "ENLIST", amqp.Table{"CLIENT_PRIVATE_CONTROL_KEY": given["private_key"]}, given["capabilities"])
 	case "CLOCK_SYNCH":
 		reply(message, "CLOCK_SYNCH", amqp.Table{"T1": fields["T1"], "T2": arrived, "T3": time.Now().UnixNano()}, "")
-	case "ASSIGN_ROLE", "START", "STATUS_REQUEST":
-		if kind == "ASSIGN_ROLE" {
-			held.Store(id, &role{correlation: given["instance"] + "." + id, told: map[string][]any{}})
-		}
+	case "ASSIGN_ROLE":
+		one := newRole(given["instance"] + "." + id)
+		held.Store(id, one)
+		go one.play()
+		one.asked <- message
+	case "START", "STATUS_REQUEST":
 		if one, there := held.Load(id); there {
-			go one.(*role).answer(kind, message)
+			one.(*role).asked <- message
 		}
 	case "TERMINATE":
 		os.Exit(0)
 	}
+}
+
+func kindOf(message amqp.Delivery) any {
+	return cmp.Or(message.Headers["CONTROL_TYPE"], message.Headers["CONTROL_TOPIC"])
 }
 
 func reply(request amqp.Delivery, kind string, headers amqp.Table, body string) {
@@ -109,7 +115,7 @@ type role struct {
 	HeaderFields object `json:"header_fields"`
 	p            object // every parameter, also those above
 
-	turn        sync.Mutex // one request after the other
+	asked       chan amqp.Delivery
 	correlation string
 	connections []*amqp.Connection
 	failed      atomic.Bool
@@ -131,25 +137,37 @@ type line struct {
 func (r *role) is(name string) bool    { return r.p[name].(bool) }
 func (r *role) number(name string) int { return int(r.p[name].(float64)) }
 
-// answer does what a role is asked, one after the other: accept it when it is ready, then report.
-func (r *role) answer(kind any, request amqp.Delivery) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+func newRole(correlation string) *role {
+	return &role{correlation: correlation, asked: make(chan amqp.Delivery, 16), told: map[string][]any{}}
+}
+
+// play does what a role is asked, one after the other and in order, until it is over.
+func (r *role) play() {
+	for over := false; !over; {
+		over = r.answer(<-r.asked)
+	}
+}
+
+// answer accepts a role when it is ready, then reports; it says whether the role is over.
+func (r *role) answer(request amqp.Delivery) bool {
+	kind := kindOf(request)
 	work := map[any]func(amqp.Delivery){"ASSIGN_ROLE": r.open, "START": r.start, "STATUS_REQUEST": r.status}
 	r.attempt(func() { work[kind](request) })
 	fields := amqp.Table{"CORRELATION_ID": r.correlation, "MESSAGE_COUNT": r.count.Load()}
 	if kind == "ASSIGN_ROLE" && !r.failed.Load() {
 		reply(request, "ACCEPT_ROLE", fields, "")
-		return
+		return false
 	}
 	told := r.report() // before our own close, which may end in an error
-	if request.Headers["FINAL"] != false {
+	over := request.Headers["FINAL"] != false
+	if over {
 		held.Delete(request.CorrelationId)
 		for _, connection := range r.connections {
 			_ = connection.Close() // the broker may have closed it already
 		}
 	}
 	reply(request, "REPORT", fields, told)
+	return over
 }
 
 // attempt does something and tells what went wrong. A channel or connection is closed for us before we

@@ -17,8 +17,6 @@ func TestAClosedChannelWaitsForTheReasonOfTheBroker(t *testing.T) {
 	}
 }
 
-func newRole() *role { return &role{told: map[string][]any{}} }
-
 func (r *role) says(kind string) []any {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -26,7 +24,7 @@ func (r *role) says(kind string) []any {
 }
 
 func waits(t *testing.T, found error) {
-	r := newRole()
+	r := newRole("c")
 	closes, ended := make(chan *amqp.Error, 1), make(chan struct{})
 	go r.heed(&amqp.Connection{}, closes)
 	go func() {
@@ -47,7 +45,7 @@ func waits(t *testing.T, found error) {
 }
 
 func TestOurOwnCloseIsNoFailure(t *testing.T) {
-	r := newRole()
+	r := newRole("c")
 	closes := make(chan *amqp.Error, 1)
 	close(closes)
 	r.heed(&amqp.Connection{}, closes)
@@ -57,7 +55,7 @@ func TestOurOwnCloseIsNoFailure(t *testing.T) {
 }
 
 func TestWhatFailedBeforeIsToldAtOnceAndInOrder(t *testing.T) {
-	r := newRole()
+	r := newRole("c")
 	r.attempt(func() { panic(io.EOF) })
 	r.attempt(func() { panic(&amqp.Error{Code: amqp.NotFound, Server: true}) })
 	if said := r.says("error"); len(said) != 2 || said[0] != io.EOF.Error() || r.says("closed") != nil {
@@ -66,7 +64,7 @@ func TestWhatFailedBeforeIsToldAtOnceAndInOrder(t *testing.T) {
 }
 
 func TestALostConnectionIsAFailureEvenIfNobodyUsesIt(t *testing.T) {
-	r := newRole()
+	r := newRole("c")
 	closes := make(chan *amqp.Error, 1)
 	closes <- &amqp.Error{Code: amqp.FrameError, Reason: "EOF"}
 	close(closes)
@@ -77,7 +75,7 @@ func TestALostConnectionIsAFailureEvenIfNobodyUsesIt(t *testing.T) {
 }
 
 func TestAReportListsWhatIsNew(t *testing.T) {
-	r := newRole()
+	r := newRole("c")
 	r.tell("left", 1)
 	r.tell("left", 2)
 	if told := r.report(); told != `{"left":[1,2]}` {
@@ -100,7 +98,7 @@ func TestAnEnvelopeIsNamedByItsFirstTextThatIsNotEmpty(t *testing.T) {
 
 func TestAFailureThatIsNotTheBrokersIsToldAtOnce(t *testing.T) {
 	begun := time.Now()
-	r := newRole()
+	r := newRole("c")
 	r.attempt(func() { check(json.Unmarshal([]byte("no JSON"), r)) })
 	if told := r.says("error"); len(told) != 1 || time.Since(begun) > time.Second {
 		t.Fatalf("it reports %v after %v", told, time.Since(begun))
@@ -108,7 +106,7 @@ func TestAFailureThatIsNotTheBrokersIsToldAtOnce(t *testing.T) {
 }
 
 func TestTheFirstDifferenceIsWhereTwoBodiesPart(t *testing.T) {
-	r := newRole()
+	r := newRole("c")
 	r.p = object{"check": "hash", "seed": 1.0, "message_bytes": 40.0}
 	for at, made := range map[int]func([]byte) []byte{
 		-1: func(body []byte) []byte { return body },

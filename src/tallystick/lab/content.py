@@ -19,10 +19,9 @@ from uuid import UUID
 from tallystick.brokers.rabbitmq.binding import BINDING
 from tallystick.core.binding import project, reconcile
 from tallystick.core.envelope import decode, encode, make
-from tallystick.core.errors import Rejected
-from tallystick.core.verdict import Difference, Outcome
+from tallystick.core.verdict import Difference
 from tallystick.lab.cases import Settings
-from tallystick.lab.instance import Evidence, Finding, Group, Instance
+from tallystick.lab.instance import BROKEN, Evidence, Finding, Group, Instance, broken_by
 from tallystick.lab.judge import conclude, judge_trouble
 from tallystick.lab.pairs import Trial, trial_group
 
@@ -144,8 +143,8 @@ def field_groups(settings: Settings) -> tuple[Group, ...]:
 def _judged(instance: Instance, evidence: Evidence, found: Iterator[Difference]) -> Finding:
     try:
         return conclude([*judge_trouble(instance, evidence), *found])
-    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, Rejected) as error:
-        return Finding(Outcome.ERRORED, f"a report broke the protocol: {error!r}")
+    except BROKEN as error:
+        return broken_by(error)
 
 
 def judge_envelopes(instance: Instance, evidence: Evidence) -> Finding:

@@ -92,7 +92,7 @@ def read_control(headers: Mapping[str, Any], body: bytes, assignment: str) -> Co
             raise _rejected(f"{name} is no integer", name)
     try:
         content = json.loads(body) if body else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _rejected(f"the body of {kind} is no JSON: {error}", "body") from error
     if not isinstance(content, dict):
         raise _rejected(f"the body of {kind} is no object", "body")

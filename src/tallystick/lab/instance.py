@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from tallystick.core.errors import Rejected
 from tallystick.core.verdict import Difference, Outcome
 from tallystick.lab.clocks import Estimate
 from tallystick.lab.control import Control, Role
 
-__all__ = ["Evidence", "Finding", "Group", "Instance", "Judge", "Part", "QueueSpec"]
+__all__ = [
+    "BROKEN", "Evidence", "Finding", "Group", "Instance", "Judge", "Part", "QueueSpec", "broken_by",
+]  # fmt: skip
+
+BROKEN: Final = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, Rejected,
+)  # fmt: skip
+"""What reading a report raises that is not as the protocol has it: its case is errored then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,11 @@ class Finding:
     differences: tuple[Difference, ...] = ()
     note: str = ""
     measured: Mapping[str, Any] = field(default_factory=dict)
+
+
+def broken_by(error: Exception) -> Finding:
+    """Give the finding for a report that could not be read."""
+    return Finding(Outcome.ERRORED, f"a report broke the protocol: {error!r}")
 
 
 Judge = Callable[["Instance", Evidence], Finding]

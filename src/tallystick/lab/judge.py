@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tallystick.core.errors import Rejected
 from tallystick.core.verdict import Difference, Outcome
 from tallystick.lab.control import Control, Role
-from tallystick.lab.instance import Evidence, Finding, Instance, Part
+from tallystick.lab.instance import BROKEN, Evidence, Finding, Instance, Part, broken_by
 from tallystick.lab.payload import digest_of, make_body, read_runs, write_runs
 
 __all__ = ["NOTHING_CLOSED", "conclude", "judge_circuit", "judge_trouble", "look_at_message_lists"]
@@ -31,8 +30,8 @@ def judge_circuit(instance: Instance, evidence: Evidence) -> Finding:
     """Judge test cases 1 to 5 and every circuit."""
     try:
         return conclude([*judge_trouble(instance, evidence), *_judge(instance, evidence)])
-    except (KeyError, TypeError, ValueError, AttributeError, Rejected) as error:
-        return Finding(Outcome.ERRORED, f"a report broke the protocol: {error!r}")
+    except BROKEN as error:
+        return broken_by(error)
 
 
 def conclude(differences: Sequence[Difference]) -> Finding:

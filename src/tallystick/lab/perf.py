@@ -20,7 +20,7 @@ from tallystick.core.errors import Rejected
 from tallystick.core.verdict import Difference, Outcome
 from tallystick.lab.cases import Settings
 from tallystick.lab.clocks import Latency, State
-from tallystick.lab.instance import Evidence, Finding, Group, Instance
+from tallystick.lab.instance import BROKEN, Evidence, Finding, Group, Instance, broken_by
 from tallystick.lab.judge import judge_circuit
 from tallystick.lab.pairs import Trial, trial_group
 from tallystick.lab.timing import error_of
@@ -94,13 +94,13 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
             "error_ns": round(error),
             "zero_within_error": zeros,
         }
-    except (KeyError, TypeError, ValueError, AttributeError) as broken:
-        return Finding(Outcome.ERRORED, f"a report broke the protocol: {broken!r}")
     except Rejected as failure:
         difference = Difference(
             "/1/receiver/latency", f">= -{round(error)}", min(received["latency"])
         )
         return Finding(Outcome.FAILED, str(failure), (difference,))
+    except BROKEN as broken:
+        return broken_by(broken)
     if histogram.get_total_count() != messages:
         told = Difference("/1/receiver/latency", messages, histogram.get_total_count())
         return Finding(Outcome.FAILED, "not every message has a latency", (told,))

@@ -95,9 +95,8 @@ def join_reports(
     lists = {name: said.body.get(name, []) for name in _LISTS}
     older = before.body if before else _NOTHING
     read = _read_sent if role is Role.SENDER else partial(_read_received, about=about)
-    started, ended, error = (
-        (lists[name] or [older[name]])[0] for name in ("started_ns", "ended_ns", "error")
-    )
+    started, ended = ((lists[name] or [older[name]])[0] for name in ("started_ns", "ended_ns"))
+    error = next((str(one) or "an error without a text" for one in lists["error"]), "")
     closes = sorted(lists["closed"], key=lambda one: bool(one["level"] != "connection"))
     closed = older["closed"] or next(iter(closes), None)
     joined = {

@@ -19,7 +19,7 @@ from typing import Final
 from tallystick.core.verdict import Outcome, Verdict
 from tallystick.lab.assignment import instruct
 from tallystick.lab.control import Control, Kind, Role
-from tallystick.lab.instance import Evidence, Finding, Instance
+from tallystick.lab.instance import BROKEN, Evidence, Finding, Instance, broken_by
 from tallystick.lab.reports import join_reports, tally_report
 from tallystick.lab.state import Action, Drain, Judged, Live, Note, Say, Stage, State
 from tallystick.lab.timing import hear_clock, shift_of, start_timing
@@ -124,9 +124,8 @@ def talk(state: State, control: Control, actions: list[Action]) -> State:
             try:
                 about = state.members[control.client].about
                 told = join_reports(parts[part].role, live.reports.get(part), control, about)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                why = f"a report broke the protocol: {error!r}"
-                return give_up_on(state, number, Finding(Outcome.ERRORED, why), actions)
+            except BROKEN as error:
+                return give_up_on(state, number, broken_by(error), actions)
             over = live.over | {part} if ends else live.over
             live = replace(live, reports={**live.reports, part: told}, over=over)
         case _:
@@ -247,7 +246,10 @@ def drained(state: State, number: int, left: int, actions: list[Action]) -> Stat
     live = state.live.get(number)
     if live is None or live.stage is not Stage.DRAINING:
         return state
-    live = replace(live, reports=_tally(live))
+    try:
+        live = replace(live, reports=_tally(live))
+    except BROKEN as error:
+        live = replace(live, give_up=live.give_up or broken_by(error))
     state = _keep(state, number, live)
     finding = live.give_up or live.instance.judge(
         live.instance, Evidence(live.reports, left, live.batch + 1, live.clocks)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Mapping
 from datetime import datetime
+from math import isfinite
 from typing import Any
 
 __all__ = ["read_values", "write_values"]
@@ -51,6 +52,8 @@ def _write(tagged: list[Any], names: Mapping[str, str]) -> Any:
             value = list(bytes.fromhex(text))
         case ["f" | "d", text]:
             value = float(text)
+            if not isfinite(value):
+                raise ValueError(f"JSON has no {text}")
         case [_, text]:
             value = int(text)
     return {names[tagged[0]]: value}
@@ -85,7 +88,9 @@ def _read_bytes(tag: str, value: Any) -> list[Any]:
     """Give a string or bytes, told as text, as base64 or as a list of numbers."""
     if tag == "S" and isinstance(value, str):
         return [tag, value]
-    found = b64decode(value) if isinstance(value, str) else bytes(value)
+    if not isinstance(value, str | list):
+        raise TypeError(f"{value!r} is no text and no list of numbers")
+    found = b64decode(value, validate=True) if isinstance(value, str) else bytes(value)
     try:
         return [tag, found.decode() if tag == "S" else found.hex()]
     except UnicodeDecodeError:

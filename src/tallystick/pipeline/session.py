@@ -43,6 +43,9 @@ _LARGE: Final = (
 processor's caches, and die young: locks that stay with their thread (Java 17; later streams lock
 less, and later Javas pass over the option), large pages, and a collector that marks nothing beside
 the work."""
+_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
+"""Java takes one collector: where the user's environment names one, ours is left out."""
+_JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 _KEPT: Final = 3
 """Archives of so many installations are kept: each has some 180 MB."""
@@ -137,7 +140,10 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
 
 def _java_options(*, small: bool) -> list[str]:
     """Give the options that start Java quickly, from the archive of an earlier run if there is."""
-    options = [_QUIET, _SMALL if small else _LARGE]
+    chosen = _SMALL if small else _LARGE
+    if any(_COLLECTOR.search(os.environ.get(name, "")) for name in _JAVA_VARIABLES):
+        chosen = _COLLECTOR.sub("", chosen)
+    options = [_QUIET, *chosen.split()]
     archive = _archive()
     if _has_bytes(archive):
         with suppress(OSError):  # another's archive may be used, but not marked as used

@@ -79,8 +79,11 @@ def read(binding: Binding, delivery: Delivery, failed: int = 0) -> Reading:
 
 
 def _bare_count(body: bytes) -> int:
-    """Read `{"attempts": N}` from a body that is no message, 0 where it has none."""
+    """Read `{"attempts": N}` from a body that is no message, 0 where it has none.
+
+    A number that is no count would be in no dead letter, and its message would come for ever.
+    """
     try:
-        return max(_read_count(body).attempts, 0)
+        return min(max(_read_count(body).attempts, 0), bindings.MAX_COUNT)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return 0

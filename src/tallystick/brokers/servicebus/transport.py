@@ -3,7 +3,7 @@
 URL: `sb://[keyname:key@]host[:port]`, `servicebus://` or `azureservicebus://`, with the options
 
     emulator=1    plain AMQP to an emulator; so for a host of this machine unless emulator=0
-    prefetch=0    messages that the client may have locked unasked (100 where there are sessions)
+    prefetch=0    messages that the client may have locked unasked (10 where there are sessions)
     timeout=30    seconds that connecting may take
     sessions=1    the queues have sessions: messages of one key are handed out in order, to one
     ca, verify    whom to trust (`brokers/tls.py`); the service always speaks TLS, an emulator never
@@ -42,10 +42,10 @@ __all__ = ["ServiceBusTransport", "connect"]
 
 _OPTIONS: Final = ("prefetch", "sessions", *ACCESS)
 _ACCEPTING: Final = 0.3
-_AHEAD: Final = 100
+_AHEAD: Final = 10
 """Messages of a session that the client may have before they are asked for, so that order is kept:
 a client that may have none hands back what comes between two calls, and what follows overtakes it.
-Nobody waits for them: a session has one receiver."""
+They are few, because the end of the session's lock counts as a delivery of each."""
 _FIRST: Final = 5.0
 """Seconds for the first message of a session: it was given to us because it has one."""
 _AT_ONCE: Final = 0.001
@@ -124,8 +124,11 @@ class ServiceBusTransport:
         """Receive; a session that was asked for may be refused as late as this."""
         from azure.servicebus.exceptions import OperationTimeoutError  # noqa: PLC0415
 
+        # a client that has messages waits for others as long as for a first one, unless it is told
+        here = getattr(getattr(receiver, "_handler", None), "_received_messages", None)
+        wait = timeout if here is None or here.empty() else _AT_ONCE
         try:
-            return list(receiver.receive_messages(limit, max_wait_time=timeout))
+            return list(receiver.receive_messages(limit, max_wait_time=wait))
         except OperationTimeoutError:
             if not self._sessions:
                 raise
