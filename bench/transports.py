@@ -10,6 +10,7 @@ The bare loops (`transports_bare.py`) write the same bytes and native fields and
 confirms, with the same durability. All are warmed up by a round that does not count (a tenth with
 `--quick`); then they take turns, each round in the other order: a broker on Java grows quicker for
 minutes. A ratio is the median of the ratios of the rounds: the two of a round had the same weather.
+Rounds are long against what a client fetches before the clock begins (Pulsar: 1000 messages).
 One real broker at a time, on empty data. With `--quick` all brokers start at once and each is
 measured when it is up: short rounds, one run of babelqueue. `load_1m` is what else the machine
 did. The targets: 0.7 of bare both ways, 3 times babelqueue.
@@ -49,7 +50,7 @@ from tallystick.runtime.worker import Worker
 
 COUNTS: Final = {
     "redis": 6000, "servicebus": 1000, "sqs": 600, "kafka": 10000, "rabbitmq": 4000,
-    "artemis": 2000, "pulsar": 10000,
+    "artemis": 2000, "pulsar": 30000,
 }  # fmt: skip
 """Messages in a round, in the order in which the brokers start most quickly."""
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any
+from uuid import uuid4
 
 import pulsar  # type: ignore[import-untyped]
 import pytest
 
+from tallystick import App
 from tallystick.brokers.pulsar.transport import PulsarTransport
 from tallystick.core.errors import Unavailable
 from tallystick.core.transport import Address
+
+pytestmark = pytest.mark.xdist_group("brokers")
 
 
 class Reluctant:
@@ -63,3 +69,19 @@ def test_a_client_that_has_ended_is_replaced() -> None:
         link.ensure(["orders"])
     link.ensure(["orders"])
     assert client.asked == 2
+
+
+@pytest.mark.parametrize(("options", "left"), [("", 0), ("?prefetch=1", 8)])
+def test_a_worker_that_is_busy_holds_no_more_messages_than_it_is_told(
+    broker_url: Callable[[str], str], options: str, left: int
+) -> None:
+    queue = f"tally-{uuid4().hex}"
+    with closing(App(broker_url("pulsar") + options, queue=queue)) as app:
+        busy, free = app.link.open(), app.link.open()
+        with closing(busy), closing(free):
+            busy.ensure([queue])
+            for n in range(10):  # one by one: a batch is handed to one worker whole
+                app.publish("urn:babel:orders:created", {"n": n})
+            assert len(busy.receive(queue, 1, 30)) == 1
+            shared = iter(lambda: len(free.receive(queue, 10, 2)), 0)
+            assert sum(shared) == left

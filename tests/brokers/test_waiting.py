@@ -127,9 +127,6 @@ class Consumer(Faltering):
             raise pulsar.Timeout("none")
         return PulsarMessage()
 
-    def batch_receive(self) -> list[Any]:
-        return [PulsarMessage() for _ in range(self.take(32))]
-
 
 class PulsarMessage:
     def properties(self) -> dict[str, str]:

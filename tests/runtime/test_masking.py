@@ -24,7 +24,7 @@ from tallystick.runtime.claims.memory import MemoryClaims
 from tallystick.runtime.contracts import Contracts, open_contracts
 from tallystick.runtime.handlers import Message
 from tallystick.runtime.masking import mask_text, show_body
-from tallystick.runtime.reading import read
+from tallystick.runtime.reading import reader
 from tallystick.runtime.retry import Backoff
 from tallystick.runtime.store_url import StoreUnavailable
 
@@ -212,7 +212,7 @@ def test_a_repr_shows_no_body(registry: Path) -> None:
     app = make_app(catalog=registry)
     app.publish(URN, DATA)
     (delivery,) = app.link.open().receive("users", 1, 0)
-    reading = read(app.link.binding, delivery)
+    reading = reader(app.link.binding)(delivery, 0)
     assert reading.envelope
     message = Message(URN, "users", 0, reading.envelope)
     worker, transport = app._worker("users")

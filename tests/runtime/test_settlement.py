@@ -14,7 +14,7 @@ from tallystick.core.binding import project
 from tallystick.core.envelope import make
 from tallystick.core.frame import Frame
 from tallystick.core.transport import Capabilities, Delivery
-from tallystick.runtime.reading import Reading, read
+from tallystick.runtime.reading import Reading, reader
 from tallystick.runtime.settings import Settings
 from tallystick.runtime.settlement import Failure, Rules, plan_failure, plan_release
 
@@ -23,6 +23,7 @@ PLAIN = Capabilities(delays=False, headers=True, ordered=True, returns="connecti
 DELAYS = replace(PLAIN, delays=True)
 WAITS = replace(DELAYS, waits=True)
 NOW = 1_700_000_000.0
+_read = reader(BINDING)
 
 
 def rules(capabilities: Capabilities) -> Rules:
@@ -33,7 +34,7 @@ def reading(group: str = "", deliveries: int = 0) -> Reading:
     sent = make(URN, {"n": 1}, now_ms=1, new_id=lambda: str(uuid4()))
     frame = project(BINDING, sent, queue="orders")
     sections = {**frame.sections, "header": {"delivery-count": deliveries}}
-    return read(BINDING, Delivery(Frame(frame.body, sections), "orders", group=group))
+    return _read(Delivery(Frame(frame.body, sections), "orders", group=group), 0)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_release_waits_where_it_can_and_in_a_group_where_it_is(
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**31, 10**30, -1])
 def test_a_poison_body_with_any_count_has_a_dead_letter(count: int) -> None:
-    given = read(BINDING, Delivery(Frame(b'{"attempts":%d}' % count), "orders"))
+    given = _read(Delivery(Frame(b'{"attempts":%d}' % count), "orders"), 0)
     assert (given.kind, given.attempts) == ("poison", min(max(count, 0), 2**31 - 1))
     plan = plan_failure(rules(PLAIN), given, Failure("poison", "no", final=True), now=NOW, chance=0)
     assert (plan.move, plan.outcome) == ("replace", "dead_lettered")
@@ -69,7 +70,7 @@ def test_a_copy_that_waits_keeps_the_attempts_that_the_broker_has_counted() -> N
     assert plan.frame.get("annotations", "x-opt-delivery-time") == (NOW + 3) * 1000
     assert msgspec.json.decode(plan.frame.body)["attempts"] == 2
     again = Delivery(replace_count(plan.frame), "orders")
-    assert read(BINDING, again).attempts == given.attempts == 2
+    assert _read(again, 0).attempts == given.attempts == 2
 
 
 def replace_count(frame: Frame) -> Frame:

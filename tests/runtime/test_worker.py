@@ -187,7 +187,7 @@ def test_a_message_that_is_held_back_keeps_no_other_waiting(
 def test_a_worker_without_room_takes_part_in_its_group_and_takes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tallystick.runtime.worker._ATTEND", 0.0)
+    monkeypatch.setattr("tallystick.runtime.receiving._ATTEND", 0.0)
     attended = Event()
 
     class Log(MemoryTransport):
@@ -217,7 +217,7 @@ def test_a_worker_without_room_takes_part_in_its_group_and_takes_nothing(
 def test_a_worker_that_stops_stays_in_its_group_until_its_handlers_have_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tallystick.runtime.worker._ATTEND", 0.0)
+    monkeypatch.setattr("tallystick.runtime.receiving._ATTEND", 0.0)
     monkeypatch.setattr("tallystick.runtime.worker._IDLE", 0.01)
     stopping, stayed, attended = Event(), Event(), list[bool]()
 
@@ -261,7 +261,8 @@ def plan_counted(
     able = replace(MemoryTransport.capabilities, counts=counts)
     execution = app._worker("q")[0]._execution
     rules = Rules(BINDING, able, app.settings)
-    return replace(execution, rules=rules, claims=claims).run(delivery)
+    plan = replace(execution, rules=rules, claims=claims).run(delivery)
+    return plan or Plan("ack", delivery, "handled")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import inf
@@ -21,7 +21,7 @@ from tallystick.runtime.contracts import Contracts, find_breach
 from tallystick.runtime.handlers import Handler, Message, Unfit, convert_payload
 from tallystick.runtime.masking import mask_text, show_body
 from tallystick.runtime.once import run_claimed, run_in_transaction
-from tallystick.runtime.reading import Reading, read
+from tallystick.runtime.reading import Reading, reader
 from tallystick.runtime.settlement import (
     Failure,
     Plan,
@@ -29,7 +29,7 @@ from tallystick.runtime.settlement import (
     plan_failure,
     plan_gated,
     plan_release,
-    plan_success,
+    plan_skipped,
 )
 from tallystick.runtime.store_url import StoreUnavailable
 from tallystick.runtime.telemetry import Probe
@@ -62,17 +62,25 @@ class Execution:
     chance: Callable[[], float] = random
     _is_plain: bool = field(init=False)
     """Nothing is asked or noted between a message and its handler."""
+    _read: Callable[[Delivery, int], Reading] = field(init=False)
 
     def __post_init__(self) -> None:
         plain = self.claims is None and self.probe is None and self.rules.worn_out == inf
         object.__setattr__(self, "_is_plain", plain)
+        object.__setattr__(self, "_read", reader(self.rules.binding))
 
-    def run(self, delivery: Delivery, failed: int = 0) -> Plan:
-        """Give the plan for one delivery that has `failed` here so many times already."""
-        reading = read(self.rules.binding, delivery, failed)
-        if _LOG.isEnabledFor(logging.DEBUG):
-            shown = show_body(self.contracts, reading.urn, delivery.frame.body)
-            _LOG.debug("queue %s: received: %s", delivery.queue, shown)
+    def show(self, deliveries: Sequence[Delivery]) -> None:
+        """Say in the log what came, if anybody wants to know it."""
+        for one in deliveries if _LOG.isEnabledFor(logging.DEBUG) else ():
+            shown = show_body(self.contracts, self._read(one, 0).urn, one.frame.body)
+            _LOG.debug("queue %s: received: %s", one.queue, shown)
+
+    def run(self, delivery: Delivery, failed: int = 0) -> Plan | None:
+        """Give the plan for one delivery that has `failed` here so many times already.
+
+        None: it was handled, and is to be acknowledged.
+        """
+        reading = self._read(delivery, failed)
         if reading.kind != "message":
             return self._turn_away(reading)
         handler = self.handlers.get(reading.urn)
@@ -93,11 +101,11 @@ class Execution:
             return self._fail(reading, Failure("poison", reading.fault, label=reading.label))
         return self._fail(reading, Failure("failed", reading.fault, final=True))
 
-    def _handle(self, handler: Handler, reading: Reading) -> Plan:
+    def _handle(self, handler: Handler, reading: Reading) -> Plan | None:
         try:
             if self._is_plain and handler.is_plain and reading.envelope is not None:
                 handler.function(reading.envelope.data or {})
-                return plan_success(reading)
+                return None
             verdict = self._run_once(handler, reading)
         except StoreUnavailable as error:
             return self._release(reading, self.redact(str(error)))
@@ -112,7 +120,7 @@ class Execution:
             return self._fail(reading, failure)
         if verdict == "held":
             return self._release(reading, "another worker holds this message")
-        return plan_success(reading, "handled" if verdict == "run" else "skipped")
+        return None if verdict == "run" else plan_skipped(reading)
 
     def _run_once(self, handler: Handler, reading: Reading) -> str:
         """Call the handler unless this message had its effect before; give what came of it."""

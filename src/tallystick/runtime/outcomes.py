@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tallystick.core.errors import TallystickError
@@ -33,24 +33,28 @@ class Outcomes:
 
     def note(self, plans: Sequence[Plan], *, stays: bool = False) -> None:
         """Count and say what deliveries came to; one that stays here is not done yet."""
-        outcomes = [plan.outcome for plan in plans if plan.outcome]
+        outcomes = Counter(plan.outcome for plan in plans if plan.outcome)
         self._add(outcomes, stays=stays)
         if not _QUIET.issuperset(outcomes):
             for plan in plans:
                 self._tell(plan)
 
-    def note_unsettled(self, plans: Sequence[Plan], error: TallystickError) -> None:
-        """Do the same for settlements that failed."""
-        self._add(["unsettled" for plan in plans if plan.outcome])
+    def note_handled(self, number: int) -> None:
+        """Count deliveries that were simply handled."""
+        self._add({"handled": number} if number else {})
+
+    def note_unsettled(self, number: int, error: TallystickError, *, again: bool) -> None:
+        """Count and say settlements that failed; one that fails again is said only."""
+        self._add({} if again else {"unsettled": number})
         self.note_error(error)
         text = "queue %s: %d settlements failed, left to the broker: %s"
-        _LOG.warning(text, self._queue, len(plans), error)
+        _LOG.warning(text, self._queue, number, error)
 
     def note_lost(self, number: int) -> None:
-        """Do the same for deliveries whose lease is over."""
+        """Count and say deliveries whose lease is over."""
         text = "queue %s: the leases of %d messages are lost; the broker hands them out again"
         _LOG.warning(text, self._queue, number)
-        self._add(["lost"] * number)
+        self._add({"lost": number})
 
     def note_error(self, error: TallystickError) -> None:
         """Keep what went wrong last."""
@@ -65,8 +69,8 @@ class Outcomes:
         level = logging.INFO if plan.outcome in _EXPECTED else logging.WARNING
         _LOG.log(level, "queue %s: %s: %s", self._queue, plan.outcome, plan.note)
 
-    def _add(self, outcomes: list[str], *, stays: bool = False) -> None:
+    def _add(self, outcomes: Mapping[str, int], *, stays: bool = False) -> None:
         self.counts.update(outcomes)
         if self._probe is not None:
-            for outcome in outcomes:
-                self._probe.settled(self._queue, outcome, stays=stays)
+            for outcome, number in outcomes.items():
+                self._probe.settled(self._queue, outcome, number, stays=stays)

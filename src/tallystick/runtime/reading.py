@@ -10,17 +10,21 @@ The count of a poison body comes from the broker, else from a bare `{"attempts":
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 
 from tallystick.core import binding as bindings
-from tallystick.core.binding import Binding
+from tallystick.core.binding import Binding, Gate
 from tallystick.core.envelope import SCHEMA_VERSION, Envelope, decode
 from tallystick.core.errors import Rejected
+from tallystick.core.slot import Field
 from tallystick.core.transport import Delivery
 
-__all__ = ["Reading", "read"]
+__all__ = ["Reading", "reader"]
+
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
@@ -54,28 +58,46 @@ class _Counted(msgspec.Struct):
 _read_count: Final = msgspec.json.Decoder(_Counted).decode
 
 
-def read(binding: Binding, delivery: Delivery, failed: int = 0) -> Reading:
-    """Sort a delivery, which has `failed` here so many times already."""
-    frame = delivery.frame
-    sections = frame.sections
-    if not bindings.gate_frame(binding, sections):
-        fault = "unsupported schema version"
-        return Reading("gated", delivery, binding, fault=fault, failed=failed)
-    if delivery.fault:
-        return Reading("poison", delivery, binding, fault=delivery.fault, failed=failed)
-    try:
-        envelope = decode(frame.body, whole=True)
-    except Rejected as rejection:
-        label = f"{rejection.message} (byte {rejection.offset})"
-        fault = str(rejection)
-        return Reading("poison", delivery, binding, fault=fault, label=label, failed=failed)
-    urn = bindings.route(binding, sections, envelope.job)
-    meta = envelope.meta
-    version = meta.schema_version if meta is not None else None
-    if version is None or version == SCHEMA_VERSION:
-        return Reading("message", delivery, binding, urn, envelope, failed=failed)
-    fault = f"schema version {version}"
-    return Reading("outdated", delivery, binding, urn, envelope, fault, failed=failed)
+def reader(binding: Binding) -> Callable[[Delivery, int], Reading]:
+    """Give what sorts the deliveries of one broker, each with how often it failed here already.
+
+    What the table says is looked up once. A message passes at a glance that says the current
+    version and its own URN, as nearly every one does; else the table's rules are asked.
+    """
+    version_in, version_at = _place(binding.gate)
+    route_in, route_at = _place(binding.route)
+    current, own = binding.current, binding.route is None
+
+    def read(delivery: Delivery, failed: int) -> Reading:
+        frame = delivery.frame
+        sections = frame.sections
+        said = sections.get(version_in, _NOTHING).get(version_at)
+        if said not in current and not bindings.gate_frame(binding, sections):
+            fault = "unsupported schema version"
+            return Reading("gated", delivery, binding, fault=fault, failed=failed)
+        if delivery.fault:
+            return Reading("poison", delivery, binding, fault=delivery.fault, failed=failed)
+        try:
+            envelope = decode(frame.body, whole=True)
+        except Rejected as rejection:
+            label = f"{rejection.message} (byte {rejection.offset})"
+            fault = str(rejection)
+            return Reading("poison", delivery, binding, fault=fault, label=label, failed=failed)
+        urn = envelope.job
+        if not own and sections.get(route_in, _NOTHING).get(route_at) != urn:
+            urn = bindings.route(binding, sections, urn)
+        meta = envelope.meta
+        version = meta.schema_version if meta is not None else None
+        if version is None or version == SCHEMA_VERSION:
+            return Reading("message", delivery, binding, urn, envelope, failed=failed)
+        fault = f"schema version {version}"
+        return Reading("outdated", delivery, binding, urn, envelope, fault, failed=failed)
+
+    return read
+
+
+def _place(field: Gate | Field | None) -> tuple[str, str]:
+    return (field.section, field.key) if field is not None else ("", "")
 
 
 def _bare_count(body: bytes) -> int:

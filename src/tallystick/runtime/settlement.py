@@ -30,7 +30,7 @@ from tallystick.runtime.settings import Settings
 
 __all__ = [
     "Failure", "Plan", "Rules", "carried", "is_return", "plan_failure", "plan_gated",
-    "plan_release", "plan_return", "plan_success", "reproject",
+    "plan_release", "plan_return", "plan_skipped", "reproject",
 ]  # fmt: skip
 
 _LONGEST_ERROR: Final = 1000
@@ -93,9 +93,9 @@ class Failure:
         return self.exception or self.label or self.error
 
 
-def plan_success(reading: Reading, outcome: str = "handled") -> Plan:
-    """End a delivery that took effect."""
-    return Plan("ack", reading.delivery, outcome)
+def plan_skipped(reading: Reading) -> Plan:
+    """End a delivery whose message took effect before."""
+    return Plan("ack", reading.delivery, "skipped")
 
 
 def plan_return(delivery: Delivery) -> Plan:

@@ -7,12 +7,12 @@ uncommitted is enough, and a rewind would undo what runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Final
 
 from tallystick.core.errors import TallystickError
-from tallystick.core.transport import Transport
+from tallystick.core.transport import Delivery, Transport
 from tallystick.runtime.outcomes import Outcomes
 from tallystick.runtime.settlement import Plan, is_return
 from tallystick.runtime.waiting import Waiting
@@ -31,16 +31,22 @@ class Settling:
         self._outcomes: Final = outcomes
         self._held: Final = held
 
-    def settle(self, plans: list[Plan]) -> None:
-        """Carry plans out, and note what they came to."""
+    def settle(self, plans: list[Plan], handled: Sequence[Delivery] = ()) -> None:
+        """Acknowledge what was handled and carry plans out, and note what they came to."""
         acks = [plan for plan in plans if plan.move == "ack"]
-        if acks:
-            self._perform(acks, lambda: self._transport.ack([plan.delivery for plan in acks]))
+        ended = [*handled, *(plan.delivery for plan in acks)]
+        if ended and self._is_done(lambda: self._transport.ack(ended), ended):
+            self._outcomes.note_handled(len(handled))
+            self._outcomes.note(acks)
         for plan in plans if len(acks) < len(plans) else ():
-            if self._transport.capabilities.log and is_return(plan):
+            if plan.move != "ack" and (self._is_void(plan) or self._is_moved(plan)):
                 self._outcomes.note([plan])
-            elif plan.move != "ack":
-                self._perform([plan], self._move(plan))
+
+    def _is_void(self, plan: Plan) -> bool:
+        return self._transport.capabilities.log and is_return(plan)
+
+    def _is_moved(self, plan: Plan) -> bool:
+        return self._is_done(self._move(plan), [plan.delivery], again=not plan.outcome)
 
     def _move(self, plan: Plan) -> Callable[[], None]:
         transport, delivery, frame = self._transport, plan.delivery, plan.frame
@@ -52,13 +58,16 @@ class Settling:
             "give_up": lambda: transport.give_up(delivery, plan.note),
         }[plan.move]
 
-    def _perform(self, plans: list[Plan], move: Callable[[], None]) -> None:
+    def _is_done(
+        self, move: Callable[[], None], deliveries: Sequence[Delivery], *, again: bool = False
+    ) -> bool:
+        """Make a move, and say whether it went well; what failed `again` is counted already."""
         try:
             move()
         except TallystickError as error:
-            self._outcomes.note_unsettled(plans, error)
+            self._outcomes.note_unsettled(len(deliveries), error, again=again)
             if error.code != "delivery_lost":
-                for plan in plans:
-                    self._held.add(Plan("leave", plan.delivery, ""), monotonic() + LEFT)
-        else:
-            self._outcomes.note(plans)
+                for one in deliveries:
+                    self._held.add(Plan("leave", one, ""), monotonic() + LEFT)
+            return False
+        return True

@@ -157,10 +157,10 @@ class Probe:
         why = {"tallystick.failure": kind, "error.type": exception or kind}
         self._failed.add(1, {**_place(self._link, queue), **why})
 
-    def settled(self, queue: str, outcome: str, *, stays: bool = False) -> None:
-        """Count how a delivery, or a run of one that stays here, ended."""
-        self._settled.add(1, {**_place(self._link, queue), "tallystick.outcome": outcome})
-        self._in_flight.add(0 if stays else -1, _place(self._link, queue))
+    def settled(self, queue: str, outcome: str, number: int, *, stays: bool = False) -> None:
+        """Count how deliveries, or runs of some that stay here, ended."""
+        self._settled.add(number, {**_place(self._link, queue), "tallystick.outcome": outcome})
+        self._in_flight.add(0 if stays else -number, _place(self._link, queue))
 
     def _links(self, messages: Sequence[Mapping[str, str]]) -> list[TraceLink]:
         contexts = [self._context(headers, None) for headers in messages]

@@ -26,7 +26,7 @@ from contextlib import suppress
 from math import inf
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from time import monotonic, time_ns
+from time import monotonic
 from traceback import format_tb
 from typing import Final
 
@@ -36,6 +36,7 @@ from tallystick.runtime.execution import Execution
 from tallystick.runtime.lanes import Lanes
 from tallystick.runtime.leases import Leases
 from tallystick.runtime.outcomes import Outcomes
+from tallystick.runtime.receiving import Receiving
 from tallystick.runtime.settlement import Plan, plan_return
 from tallystick.runtime.settling import LEFT, Settling
 from tallystick.runtime.waiting import Waiting
@@ -47,10 +48,7 @@ _IDLE: Final = 0.5
 _BUSY: Final = 0.02
 _SHORTEST: Final = 0.04
 """Seconds a worker that has nothing waits at least: a transport may answer a busy one unasked."""
-_PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 _MOST_STUCK: Final = 1000
-_ATTEND: Final = 5.0
-"""Seconds after which a worker that has no room takes part in its group of consumers."""
 _LINGER: Final = 0.005
 
 
@@ -64,11 +62,13 @@ class Worker:
         self._queue: Final = queue
         self._execution: Final = execution
         self._settings: Final = execution.rules.settings
-        self._probe: Final = execution.probe
         self._outcomes: Final = Outcomes(queue, execution.probe)
         self._stopping: Final = stopping
+        self._receiving: Final = Receiving(transport, queue, execution, self._outcomes, stopping)
         self._todo: Final[deque[Delivery]] = deque()
+        self._handled: Final[deque[Delivery]] = deque()
         self._done: Final[deque[Plan]] = deque()
+        """What handlers came to, where it is more than to acknowledge a delivery."""
         self._ring: Final[SimpleQueue[bool]] = SimpleQueue()  # True: there is work; False: the end
         self._wake: Final = Event()
         self._token: Final = Lock()
@@ -80,7 +80,6 @@ class Worker:
         self._wake_at = 0.0
         self._relieved_at = -inf
         self._active_at = 0.0
-        self._attend_at = 0.0
         self._running: dict[int, Delivery] = {}
         self._held: Final = Waiting()
         self._settling: Final = Settling(transport, self._outcomes, self._held)
@@ -89,8 +88,6 @@ class Worker:
         self._limit: float = inf
         self._leases: Final = Leases(self._settings.max_lease)
         self._lanes: Final = Lanes()
-        self._failures = 0
-        self._away: TallystickError | None = None
 
     @property
     def counts(self) -> Counter[str]:
@@ -160,11 +157,11 @@ class Worker:
         if self._busy():
             self._active_at = max(self._active_at, monotonic())
         elif room and idle is not None and monotonic() - self._active_at >= idle:
-            if self._away is not None:  # that nothing came says nothing about the queue
-                raise self._away
+            if self._receiving.away is not None:  # that nothing came says nothing about the queue
+                raise self._receiving.away
             return None
         if not room:
-            self._attend()
+            self._receiving.attend()
         leaves = not room or (took and self._relieved)
         return min(_BUSY, self._held.next - monotonic()) if leaves else 0.0
 
@@ -175,7 +172,7 @@ class Worker:
 
     def _exchange(self) -> int:
         """Settle what handlers have finished; give how many more to take."""
-        self._settle(self._collect())
+        self._settle(*self._collect())
         return self._room()
 
     def _relieve(self) -> bool:
@@ -191,7 +188,7 @@ class Worker:
             room = self._exchange()
             self._take(room, 0 if self._running else _BUSY)
             if not room:
-                self._attend()
+                self._receiving.attend()
             self._relieved_at = monotonic()
         except BaseException as fault:  # noqa: BLE001 (the run ends by it, in its own thread)
             self._fault = fault
@@ -200,11 +197,6 @@ class Worker:
             self._token.release()
         self._call_hands()
         return bool(self._todo)
-
-    def _attend(self) -> None:
-        """Take part in a group of consumers, which waits for each of its members."""
-        if self._transport.capabilities.log and monotonic() >= self._attend_at:
-            self._receive(0, 0)
 
     def _room(self) -> int:
         """Give how many more to take; none while it would be only a few."""
@@ -215,7 +207,7 @@ class Worker:
 
     def _take(self, room: int, timeout: float) -> int:
         """Receive, count, and give to handlers; say how many came."""
-        deliveries = self._receive(room, timeout) if room else []
+        deliveries = self._receiving.receive(room, timeout) if room else []
         now = monotonic()
         self._active_at = now if deliveries else self._active_at
         for delivery in deliveries:
@@ -242,41 +234,25 @@ class Worker:
     def _busy(self) -> bool:
         return bool(self._running or self._held)
 
-    def _receive(self, limit: int, timeout: float) -> list[Delivery]:
-        began = time_ns()
-        self._attend_at = monotonic() + _ATTEND
-        try:
-            deliveries = self._transport.receive(self._queue, limit, timeout)
-        except TallystickError as error:
-            pause = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
-            if not self._failures:
-                _LOG.warning("queue %s: %s; trying again", self._queue, error)
-            self._failures += 1
-            self._away = error
-            self._outcomes.note_error(error)
-            self._stopping.wait(pause)
-            return []
-        if self._failures:
-            _LOG.warning("queue %s: connected again", self._queue)
-            self._failures, self._away = 0, None
-        if deliveries and self._probe is not None:
-            self._probe.received(self._queue, deliveries, began)
-        return deliveries
-
     def _work(self) -> None:
-        todo, done, wake, few = self._todo, self._done, self._wake, self._few
+        todo, handled, wake, few = self._todo, self._handled, self._wake, self._few
         while self._ring.get():
             while todo:
                 try:
                     delivery = todo.popleft()
                 except IndexError:  # another thread was quicker
                     break
-                done.append(self._plan(delivery))
-                due = not todo or len(done) >= few or monotonic() >= self._wake_at
+                plan = self._plan(delivery)
+                if plan is None:
+                    handled.append(delivery)
+                else:
+                    self._done.append(plan)
+                many = len(handled) + len(self._done) >= few
+                due = many or not todo or monotonic() >= self._wake_at
                 if due and not wake.is_set() and not (self._relieved and self._relieve()):
                     wake.set()
 
-    def _plan(self, delivery: Delivery) -> Plan:
+    def _plan(self, delivery: Delivery) -> Plan | None:
         if id(delivery) not in self._running:  # its lease was lost before a handler was free
             return Plan("leave", delivery, "left")
         try:
@@ -290,17 +266,21 @@ class Worker:
             _LOG.error(text, self._queue, type(error).__name__, where)
             return Plan("leave", delivery, "left", hold=LEFT, note=type(error).__name__)
 
-    def _collect(self) -> list[Plan]:
-        """Give what handlers have finished, and what was held until now."""
+    def _collect(self) -> tuple[list[Plan], list[Delivery]]:
+        """Give the plans that are due, with what was held until now, and what was handled."""
         self._wake.clear()
         now = monotonic()
         self._wake_at = now + _LINGER
         plans = [self._done.popleft() for _ in range(len(self._done))]
-        self._active_at = now if plans else self._active_at
-        mine = [plan for plan in plans if self._running.pop(id(plan.delivery), None) is not None]
+        ended = [self._handled.popleft() for _ in range(len(self._handled))]
+        self._active_at = now if plans or ended else self._active_at
+        pop = self._running.pop
+        handled = [one for one in ended if pop(id(one), None) is not None]
+        mine = [plan for plan in plans if pop(id(plan.delivery), None) is not None]
         if self._lanes:
             here = {id(plan.delivery) for plan in mine if plan.here}
-            self._follow([one.delivery for one in plans if id(one.delivery) not in here])
+            ended += [one.delivery for one in plans if id(one.delivery) not in here]
+            self._follow(ended)
         ready = [plan for plan in mine if plan.hold <= 0 and not plan.here]
         for plan in mine if len(ready) < len(mine) else ():
             if plan.here:
@@ -314,7 +294,7 @@ class Worker:
                 self._run_again(plan)
             else:
                 ready += self._return_lane(plan)
-        return ready
+        return ready, handled
 
     def _follow(self, deliveries: list[Delivery]) -> None:
         """Let those behind these be handled."""
@@ -351,14 +331,16 @@ class Worker:
         if timeout > 0:
             self._wake.wait(timeout)
 
-    def _settle(self, plans: list[Plan]) -> None:
-        now = monotonic()
-        end = self._leases.end
-        late = [plan for plan in plans if not end(plan.delivery, now)] if self._leases else []
-        if late:
-            self._forget([plan.delivery for plan in late])
-            plans = [plan for plan in plans if plan not in late]
-        self._settling.settle(plans)
+    def _settle(self, plans: list[Plan], handled: Sequence[Delivery] = ()) -> None:
+        if self._leases:
+            now = monotonic()
+            every = [*handled, *(plan.delivery for plan in plans)]
+            late = {id(one): one for one in every if not self._leases.end(one, now)}
+            if late:
+                self._forget(list(late.values()))
+                plans = [plan for plan in plans if id(plan.delivery) not in late]
+                handled = [one for one in handled if id(one) not in late]
+        self._settling.settle(plans, handled)
 
     def _renew(self) -> None:
         """Ask for more time for what is here; forget what the broker has taken back."""
@@ -400,10 +382,10 @@ class Worker:
         end = monotonic() + self._settings.shutdown_timeout
         while self._running and (left := end - monotonic()) > 0:
             self._renew()
-            self._attend()
+            self._receiving.attend()
             self._sleep(min(left, _IDLE, self._held.next - monotonic()))
-            self._settle(self._collect())
-        self._settle(self._collect())
+            self._settle(*self._collect())
+        self._settle(*self._collect())
         self._settle(self._held.take(inf))
         self._hand_back(list(self._running.values()))
 

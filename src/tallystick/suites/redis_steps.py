@@ -20,7 +20,7 @@ from tallystick.core.errors import Unavailable
 from tallystick.core.frame import Frame
 from tallystick.core.names import names
 from tallystick.core.transport import Delivery, missing_client
-from tallystick.runtime.reading import read
+from tallystick.runtime.reading import reader
 
 __all__ = ["generate", "redis_steps"]
 
@@ -61,6 +61,7 @@ class _Bench:
         retry_after, most = given["retry_after"], given["migration_batch_size"]
         zset = given["layout"] == "zset"
         self._binding: Final = LAYOUTS["laravel" if zset else "legacy"]
+        self._read: Final = reader(self._binding)
         self._layout: Final = (LaravelLayout if zset else LegacyLayout)(retry_after, most)
         self._keys: Final = names(self._binding.names, self._queue)
         self._reserved: Final[dict[str, Delivery]] = {}
@@ -129,7 +130,7 @@ class _Bench:
             return {"outcome": "empty"}
         (delivery,) = taken
         self._reserved[step.get("as", "")] = delivery
-        reading = read(self._binding, delivery)
+        reading = self._read(delivery, 0)
         return {
             "outcome": "poison" if reading.kind == "poison" else "delivered",
             "handler_body": _text(delivery.frame.body),
@@ -141,7 +142,7 @@ class _Bench:
 
     def _release(self, step: dict[str, Any]) -> None:
         delivery = self._find(step)
-        counted = read(self._binding, delivery).attempts + 1
+        counted = self._read(delivery, 0).attempts + 1
         waits = {"delay": step["delay"], "now": step["now"]} if step["delay"] else {}
         frame = project(self._binding, decode(splice.retry(delivery.frame.body, counted)), **waits)
         self._layout.replace(self._client, delivery, self._queue, frame, step["now"])

@@ -4,6 +4,7 @@ URL: `pulsar://[:token@]host[:port]`, `pulsar+ssl://` for TLS, with the options
 
     subscription=babelqueue   tenant=public   namespace=default
     nack_delay=1              seconds until a delivery that was handed back comes again
+    prefetch=1000             how many messages the client holds before they are asked for
     timeout=30                seconds any single call may take
     ca, verify                whom to trust with `pulsar+ssl://` (`brokers/tls.py`)
 
@@ -42,12 +43,14 @@ if TYPE_CHECKING:
 
 __all__ = ["PulsarTransport", "connect"]
 
-_OPTIONS: Final = ("subscription", "tenant", "namespace", "nack_delay", "timeout", *TLS_OPTIONS)
+_OPTIONS: Final = (
+    "subscription", "tenant", "namespace", "nack_delay", "prefetch", "timeout", *TLS_OPTIONS,
+)  # fmt: skip
 _LULL_MS: Final = 1
 _GATHER: Final = 0.005
 """Many together cost less: what has come is handed out after a lull, or after so many seconds."""
-_TOGETHER: Final = 48
-"""So many at a time are taken from the client in one call, where there is room for them."""
+_LOT: Final = 48
+"""So many are handed out together at most: the client has more, and these stay in the caches."""
 _PAUSE: Final = 0.2
 _TRIES: Final = 3
 _FINAL: Final = (
@@ -77,6 +80,7 @@ class PulsarTransport:
         self._timeout: Final = timeout
         self._find_fault: Final = find_fault
         self._nack_ms: Final = int(read_number(address, "nack_delay", 1.0) * 1000)
+        self._prefetch: Final = max(int(read_number(address, "prefetch", 1000)), 1)
         self._client: Any = None
         self._producers: Final[dict[str, Any]] = {}
         self._consumers: Final[dict[str, Any]] = {}
@@ -122,20 +126,19 @@ class PulsarTransport:
 
     @staticmethod
     def _pull(consumer: Any, limit: int, wait: int) -> list[Any]:
-        """Wait for the first message, then take more until there is a lull."""
+        """Wait for the first message, then take more until there is a lull.
+
+        One by one: `batch_receive` waits for another thread of the client each time.
+        """
         import pulsar  # type: ignore[import-untyped]  # noqa: PLC0415
 
         messages: list[Any] = []
         try:
             messages.append(consumer.receive(wait))
             end = monotonic() + _GATHER
-            while len(messages) < limit and monotonic() < end:
-                if limit - len(messages) < _TOGETHER:
-                    messages.append(consumer.receive(_LULL_MS))
-                    continue
-                more = consumer.batch_receive()
-                messages += more
-                if not more:
+            for _ in range(1, min(limit, _LOT)):
+                messages.append(consumer.receive(_LULL_MS))
+                if monotonic() >= end:
                     break
         except pulsar.PulsarException as error:
             if not messages and not isinstance(error, pulsar.Timeout):
@@ -144,12 +147,16 @@ class PulsarTransport:
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
         """Acknowledge each."""
-        consumers = self._consumers
-        mine = [one.handle for one in deliveries if consumers.get(one.queue) is one.handle[0]]
+        consumers, gone = self._consumers, False
         with self._talking():
-            for consumer, message in mine:
-                consumer.acknowledge(message)
-        if len(mine) < len(deliveries):
+            for one in deliveries:
+                consumer, message = one.handle
+                is_mine = consumers.get(one.queue) is consumer
+                if is_mine:
+                    consumer.acknowledge(message)
+                else:
+                    gone = True
+        if gone:
             raise lost()
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
@@ -232,7 +239,7 @@ class PulsarTransport:
             consumer_type=pulsar.ConsumerType.Shared,
             initial_position=pulsar.InitialPosition.Earliest,
             negative_ack_redelivery_delay_ms=self._nack_ms,
-            batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(_TOGETHER, -1, _LULL_MS),
+            receiver_queue_size=self._prefetch,
         )
 
     def _insist(self, ask: Callable[..., Any], *words: Any, **settings: Any) -> Any:
