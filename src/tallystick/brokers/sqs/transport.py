@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
@@ -51,6 +53,8 @@ _OPTIONS: Final = (
 )  # fmt: skip
 _BATCH: Final = 10
 _BATCH_BYTES: Final = 250_000
+_AT_ONCE: Final = 4
+"""So many requests are under way together at most; on a FIFO queue one, to keep its order."""
 _LONGEST_POLL: Final = 20
 _SHORT: Final = 0.5
 _BUSY: Final = 0.02
@@ -86,6 +90,7 @@ class SqsTransport:
         self._urls: Final[dict[str, str]] = {}
         self._leases: Final[dict[str, int]] = {}
         self._lulls: Final[dict[str, Lull]] = {}
+        self._crew: Final = ThreadPoolExecutor(_AT_ONCE, "tallystick-sqs")
 
     def ensure(self, queues: Sequence[str]) -> None:
         """Make the queues that do not exist."""
@@ -100,57 +105,59 @@ class SqsTransport:
 
     def send(self, queue: str, frames: Sequence[Frame]) -> None:
         """Send in batches of ten."""
-        entries = [self._entry(queue, frame) for frame in frames]
+        batches = [*_batches([self._entry(queue, frame) for frame in frames])]
         with self._talking():
-            for batch in _batches(entries):
-                answer = self._client.send_message_batch(
-                    QueueUrl=self._url(queue),
-                    Entries=[{**entry, "Id": str(n)} for n, entry in enumerate(batch)],
-                )
-                for failed in answer.get("Failed", ()):
-                    raise Unavailable(
-                        f"{self._address}: {failed.get('Code')}: {failed.get('Message', '')}",
-                        code="broker",
-                    )
+            for sent in self._ask(queue, partial(self._send, self._url(queue)), batches):
+                sent.result()
+
+    def _send(self, url: str, batch: list[dict[str, Any]]) -> None:
+        answer = self._client.send_message_batch(
+            QueueUrl=url, Entries=[{**entry, "Id": str(n)} for n, entry in enumerate(batch)]
+        )
+        for failed in answer.get("Failed", ()):
+            raise Unavailable(
+                f"{self._address}: {failed.get('Code')}: {failed.get('Message', '')}",
+                code="broker",
+            )
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Ask for ten at a time; a wait of half a second or more is a long poll.
 
-        One that found nothing is repeated later and later while the worker is busy: a request costs
-        money, and such a worker comes back fifty times a second.
+        A request costs money: while tens come, no more of them are asked for together than came
+        already, and one that found nothing is repeated later and later while the worker is busy,
+        which comes back fifty times a second.
         """
-        wait = min(ceil(timeout), _LONGEST_POLL) if timeout >= _SHORT else 0
+        poll = min(ceil(timeout), _LONGEST_POLL) if timeout >= _SHORT else 0
         lull = self._lulls.setdefault(queue, Lull())
         if 0 < timeout <= _BUSY and timeout < lull.left(time.monotonic()):
             time.sleep(timeout)
             return []
-        taken: list[Delivery] = []
-        more = True
-        while more and len(taken) < limit:
-            try:
-                with self._talking():
-                    batch = self._take(queue, min(_BATCH, limit - len(taken)), 0 if taken else wait)
-            except Unavailable:
-                if not taken:
-                    raise
-                break  # what was taken is ours to handle; the next call says what is wrong
-            taken += batch
-            more = len(batch) == _BATCH
+        taken = self._take(queue, poll, min(_BATCH, limit))
+        more = len(taken) == _BATCH
+        while more and (left := limit - len(taken)) > 0:
+            tens = [min(_BATCH, left - n) for n in range(0, left, _BATCH)]
+            asked = tens[: len(taken) // _BATCH]
+            before = len(taken)
+            for answer in self._ask(queue, partial(self._take, queue, 0), asked):
+                with suppress(Unavailable):  # what came is ours; the next call says what is wrong
+                    taken += answer.result()
+            more = len(taken) - before == sum(asked)
         lull.note(len(taken), time.monotonic())
-        if not taken and not wait:
+        if not taken and not poll:
             time.sleep(timeout)
         return taken
 
-    def _take(self, queue: str, most: int, wait: int) -> list[Delivery]:
-        lease = self._lease(queue)  # first: nothing may fail once messages are taken
-        answer = self._client.receive_message(
-            QueueUrl=self._url(queue),
-            MaxNumberOfMessages=most,
-            WaitTimeSeconds=wait,
-            MessageSystemAttributeNames=["All"],
-            MessageAttributeNames=["All"],
-            **self._visibility,
-        )
+    def _take(self, queue: str, poll: int, most: int) -> list[Delivery]:
+        with self._talking():
+            lease = self._lease(queue)  # first: nothing may fail once messages are taken
+            answer = self._client.receive_message(
+                QueueUrl=self._url(queue),
+                MaxNumberOfMessages=most,
+                WaitTimeSeconds=poll,
+                MessageSystemAttributeNames=["All"],
+                MessageAttributeNames=["All"],
+                **self._visibility,
+            )
         return [_delivery(queue, one, lease) for one in answer.get("Messages", ())]
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
@@ -159,17 +166,17 @@ class SqsTransport:
         with self._talking():
             for queue in dict.fromkeys(one.queue for one in deliveries):
                 handles = [one.handle for one in deliveries if one.queue == queue]
-                for start in range(0, len(handles), _BATCH):
-                    answer = self._client.delete_message_batch(
-                        QueueUrl=self._url(queue),
-                        Entries=[
-                            {"Id": str(n), "ReceiptHandle": handle}
-                            for n, handle in enumerate(handles[start : start + _BATCH])
-                        ],
-                    )
-                    stale = stale or bool(answer.get("Failed"))
+                tens = [handles[n : n + _BATCH] for n in range(0, len(handles), _BATCH)]
+                for done in self._ask(queue, partial(self._delete, self._url(queue)), tens):
+                    stale |= done.result()
         if stale:
             raise lost()
+
+    def _delete(self, url: str, handles: list[str]) -> bool:
+        """Say whether a receipt was no longer valid."""
+        entries = [{"Id": str(n), "ReceiptHandle": one} for n, one in enumerate(handles)]
+        answer = self._client.delete_message_batch(QueueUrl=url, Entries=entries)
+        return bool(answer.get("Failed"))
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:
         """Show it again after the delay."""
@@ -236,7 +243,22 @@ class SqsTransport:
 
     def close(self) -> None:
         """End the connections."""
+        self._crew.shutdown()
         self._client.close()
+
+    def _ask(
+        self, queue: str, ask: Callable[[Any], Any], items: Sequence[Any]
+    ) -> list[Future[Any]]:
+        """Ask for each, some together; when one has gone wrong, no more are begun."""
+        at_once = 1 if is_fifo(BINDING.names, queue, self._fifo) else _AT_ONCE
+        asked: list[Future[Any]] = []
+        for start in range(0, len(items), at_once):
+            some = [self._crew.submit(ask, item) for item in items[start : start + at_once]]
+            wait(some)
+            asked += some
+            if any(one.exception() for one in some):
+                break
+        return asked
 
     def _name(self, queue: str) -> str:
         return self._prefix + name(BINDING.names, "work", queue, fifo=self._fifo)
