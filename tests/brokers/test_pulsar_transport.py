@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ import pytest
 
 from tallystick import App
 from tallystick.brokers.pulsar.transport import PulsarTransport
-from tallystick.core.errors import Unavailable
+from tallystick.core.errors import TallystickError, Unavailable, UsageError
 from tallystick.core.transport import Address
 
 pytestmark = pytest.mark.xdist_group("brokers")
@@ -69,6 +70,47 @@ def test_a_client_that_has_ended_is_replaced() -> None:
         link.ensure(["orders"])
     link.ensure(["orders"])
     assert client.asked == 2
+
+
+@pytest.mark.parametrize("option", ["prefetch", "nack_delay", "timeout"])
+@pytest.mark.parametrize("text", ["abc", "nan", "-1"])
+def test_a_number_that_is_none_is_refused_before_anybody_connects(option: str, text: str) -> None:
+    with pytest.raises(UsageError, match=option):
+        App(f"pulsar://localhost?{option}={text}")
+
+
+class Consumer:
+    """As pulsar-client's, with more messages than anybody takes."""
+
+    def __init__(self) -> None:
+        self.acknowledged: list[Any] = []
+
+    def subscribe(self, *_: Any, **__: Any) -> Consumer:
+        return self
+
+    def receive(self, _timeout: int) -> Any:
+        return SimpleNamespace(properties=dict, redelivery_count=int, data=bytes)
+
+    def acknowledge(self, message: Any) -> None:
+        self.acknowledged.append(message)
+
+
+def test_48_are_handed_out_together_at_most() -> None:
+    link = PulsarTransport(Address("pulsar", "pulsar"), Consumer, 1.0)
+    assert [len(link.receive("orders", limit, 0)) for limit in (1, 47, 48, 200)] == [1, 47, 48, 48]
+
+
+def test_what_another_consumer_took_is_not_acknowledged_and_the_rest_is() -> None:
+    old, new = Consumer(), Consumer()
+    clients = iter([old, new])
+    link = PulsarTransport(Address("pulsar", "pulsar"), lambda: next(clients), 1.0)
+    (before,) = link.receive("orders", 1, 0)
+    link._drop()
+    (after,) = link.receive("orders", 1, 0)
+    with pytest.raises(TallystickError) as caught:
+        link.ack([before, after])
+    assert caught.value.code == "delivery_lost"
+    assert (len(old.acknowledged), len(new.acknowledged)) == (0, 1)
 
 
 @pytest.mark.parametrize(("options", "left"), [("", 0), ("?prefetch=1", 8)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
+from logging import LogRecord, getLogger
 from threading import Event, Timer
 from time import sleep
 from typing import Any
@@ -135,6 +137,20 @@ def test_what_was_not_handled_counts_nothing_as_handled() -> None:
     assert counts == {"dropped": 1}
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [("1", "message"), (" ", "message"), (None, "message"), ("2", "gated"), (2, "gated"),
+     (b"1", "gated"), (["1"], "gated"), ({}, "gated")],
+)  # fmt: skip
+def test_a_message_is_turned_away_by_the_native_version_before_its_body_is_read(
+    said: Any, kind: str
+) -> None:
+    frame = Frame(delivery(1).frame.body, {"properties": {"bq-schema-version": said}})
+    assert reader(PULSAR)(Delivery(frame, "q"), 0).kind == kind
+    unreadable = Delivery(Frame(b"no message", frame.sections), "q")
+    assert reader(PULSAR)(unreadable, 0).kind == {"message": "poison"}.get(kind, kind)
+
+
 @pytest.mark.parametrize(("said", "urn"), [("urn:other", "urn:other"), (URN, URN), (" ", URN)])
 def test_a_message_is_routed_by_the_native_field_where_the_broker_has_one(
     said: str, urn: str
@@ -142,3 +158,23 @@ def test_a_message_is_routed_by_the_native_field_where_the_broker_has_one(
     one = delivery(1)
     native = {"properties": {"bq-job": said, "bq-schema-version": "1"}}
     assert reader(PULSAR)(Delivery(Frame(one.frame.body, native), "q"), 0).urn == urn
+
+
+def test_a_body_that_cannot_be_shown_is_left_and_stops_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(record: LogRecord) -> bool:
+        if "received" in record.msg and next(lines) == 1:
+            raise ValueError("a filter's fault")
+        return True
+
+    lines, desk = count(), Desk([delivery(n, lease=60) for n in range(3)])
+    log = getLogger("tallystick.runtime")
+    log.addFilter(refuse)
+    try:
+        with caplog.at_level("DEBUG", "tallystick.runtime"):
+            assert consume(desk, lambda _: None) == {"handled": 2, "left": 1}
+    finally:
+        log.removeFilter(refuse)
+    assert [one.handle for lot in desk.lots for one in lot] == [0, 2]
+    assert len([one for one in caplog.messages if one.startswith("queue q: received:")]) == 2

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import inf
@@ -62,18 +62,17 @@ class Execution:
     chance: Callable[[], float] = random
     _is_plain: bool = field(init=False)
     """Nothing is asked or noted between a message and its handler."""
-    _read: Callable[[Delivery, int], Reading] = field(init=False)
+    _read: Callable[[Delivery, int], Reading] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         plain = self.claims is None and self.probe is None and self.rules.worn_out == inf
         object.__setattr__(self, "_is_plain", plain)
         object.__setattr__(self, "_read", reader(self.rules.binding))
 
-    def show(self, deliveries: Sequence[Delivery]) -> None:
-        """Say in the log what came, if anybody wants to know it."""
-        for one in deliveries if _LOG.isEnabledFor(logging.DEBUG) else ():
-            shown = show_body(self.contracts, self._read(one, 0).urn, one.frame.body)
-            _LOG.debug("queue %s: received: %s", one.queue, shown)
+    def show(self, delivery: Delivery) -> None:
+        """Say in the log what came; worth a call where somebody wants to know it."""
+        shown = show_body(self.contracts, self._read(delivery, 0).urn, delivery.frame.body)
+        _LOG.debug("queue %s: received: %s", delivery.queue, shown)
 
     def run(self, delivery: Delivery, failed: int = 0) -> Plan | None:
         """Give the plan for one delivery that has `failed` here so many times already.

@@ -66,13 +66,16 @@ def reader(binding: Binding) -> Callable[[Delivery, int], Reading]:
     """
     version_in, version_at = _place(binding.gate)
     route_in, route_at = _place(binding.route)
-    current, own = binding.current, binding.route is None
+    gated, routed, current = binding.gate is not None, binding.route is not None, binding.current
 
     def read(delivery: Delivery, failed: int) -> Reading:
         frame = delivery.frame
         sections = frame.sections
-        said = sections.get(version_in, _NOTHING).get(version_at)
-        if said not in current and not bindings.gate_frame(binding, sections):
+        if (
+            gated
+            and sections.get(version_in, _NOTHING).get(version_at) not in current
+            and not bindings.gate_frame(binding, sections)
+        ):
             fault = "unsupported schema version"
             return Reading("gated", delivery, binding, fault=fault, failed=failed)
         if delivery.fault:
@@ -84,7 +87,7 @@ def reader(binding: Binding) -> Callable[[Delivery, int], Reading]:
             fault = str(rejection)
             return Reading("poison", delivery, binding, fault=fault, label=label, failed=failed)
         urn = envelope.job
-        if not own and sections.get(route_in, _NOTHING).get(route_at) != urn:
+        if routed and sections.get(route_in, _NOTHING).get(route_at) != urn:
             urn = bindings.route(binding, sections, urn)
         meta = envelope.meta
         version = meta.schema_version if meta is not None else None

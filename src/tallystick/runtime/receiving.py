@@ -54,7 +54,6 @@ class Receiving:
             self._failures, self.away = 0, None
         if deliveries and self._execution.probe is not None:
             self._execution.probe.received(self._queue, deliveries, began)
-        self._execution.show(deliveries)
         return deliveries
 
     def attend(self) -> None:

@@ -75,6 +75,7 @@ class Worker:
         """Who has it has the transport, and all that is noted about deliveries."""
         self._fault: BaseException | None = None
         self._is_over = False
+        self._shows = False
         self._relieved: Final = transport.capabilities.buffered
         self._few: Final = max(self._settings.prefetch // 2, 1)
         self._wake_at = 0.0
@@ -209,6 +210,7 @@ class Worker:
         """Receive, count, and give to handlers; say how many came."""
         deliveries = self._receiving.receive(room, timeout) if room else []
         now = monotonic()
+        self._shows = _LOG.isEnabledFor(logging.DEBUG)
         self._active_at = now if deliveries else self._active_at
         for delivery in deliveries:
             if delivery.lease is not None:
@@ -256,6 +258,8 @@ class Worker:
         if id(delivery) not in self._running:  # its lease was lost before a handler was free
             return Plan("leave", delivery, "left")
         try:
+            if self._shows:
+                self._execution.show(delivery)
             failed = self._failed.get(id(delivery), 0) if self._failed else 0
             return self._execution.run(delivery, failed)
         except TallystickError as error:

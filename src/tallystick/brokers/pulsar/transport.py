@@ -4,7 +4,8 @@ URL: `pulsar://[:token@]host[:port]`, `pulsar+ssl://` for TLS, with the options
 
     subscription=babelqueue   tenant=public   namespace=default
     nack_delay=1              seconds until a delivery that was handed back comes again
-    prefetch=1000             how many messages the client holds before they are asked for
+    prefetch=1000             how many messages the client asks for ahead, 1 at least; messages
+                              that were sent together come together
     timeout=30                seconds any single call may take
     ca, verify                whom to trust with `pulsar+ssl://` (`brokers/tls.py`)
 
@@ -284,6 +285,8 @@ def connect(address: Address) -> Callable[[], PulsarTransport]:
     """Give a way to open clients of the cluster that the address names."""
     check_options(address, _OPTIONS)
     timeout = read_number(address, "timeout", 30.0)
+    for option in ("nack_delay", "prefetch"):  # said now, and not when a worker connects
+        read_number(address, option, 1)
     try:
         import pulsar  # noqa: PLC0415
     except ImportError as error:
