@@ -6,9 +6,5 @@
 verb=$1 name=$2
 shift 2
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-tally=$root/.venv/bin/tally
-test -x "$tally" || tally=$(command -v tally) || {
-  echo "there is no tally here: run \`make setup\` in $root, or put it on the PATH" >&2
-  exit 1
-}
-"$tally" broker "$verb" "$name" --limit 60 "$@" || exit 1
+. "$root/subjects/own.sh"
+run_tally broker "$verb" "$name" --limit 60 "$@" || exit 1

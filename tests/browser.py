@@ -4,7 +4,7 @@
 
 `script` is a module of JavaScript whose default export gets `{ page, axe, picture }` and gives
 values back as JSON. Added to them are `errors` of console and page, `elsewhere` (every request
-beyond the page itself) and `dialogs`. Pictures stay in TALLYSTICK_PICTURES when it is set.
+beyond the page itself) and `dialogs`. Pictures stay in TALLY_PICTURES when it is set.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _find_modules() -> Path:
 def browse(page: Path | str, script: Path, folder: Path) -> dict[str, Any]:
     """Open a file or an address, run a script on it, and give what was seen."""
     address = page.as_uri() if isinstance(page, Path) else page
-    pictures = os.environ.get("TALLYSTICK_PICTURES") or str(folder)
+    pictures = os.environ.get("TALLY_PICTURES") or str(folder)
     done = subprocess.run(
         [_need("node", "nodejs"), str(_RUNNER), str(_find_modules()), address, str(script),
          _need("chromium", "chromium"), str(folder / "profile"), pictures],

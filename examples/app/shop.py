@@ -1,8 +1,9 @@
-"""A worker that handles orders, and a way to place some.
+"""A worker that handles orders, and a program that places three.
 
 tally broker up redis
-SHOP_URL=redis://127.0.0.1:PORT python examples/app/shop.py      place three orders
-SHOP_URL=redis://127.0.0.1:PORT tally run shop:app --idle 1      handle them
+cd examples/app
+SHOP_URL=redis python shop.py                   places three orders
+SHOP_URL=redis tally run shop:app --idle 1      handles them
 """
 
 from __future__ import annotations

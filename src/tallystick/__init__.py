@@ -5,7 +5,7 @@ Importing this package does nothing and is quick; heavy libraries load when they
 so that the layers below it do not depend on it. `__init__.pyi` tells type checkers what it is.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["App", "__version__"]
 
 

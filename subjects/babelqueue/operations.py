@@ -1,6 +1,7 @@
 """The message operations of the protocol, over the public interface of `babelqueue`.
 
-The canonical bytes of this package are what it writes after what it reads: `encode(decode(body))`.
+The canonical bytes of this package are what it writes after its consumer has taken the body:
+`encode(decode(body))`, where `poison_cause` finds nothing and `accepts` says yes.
 Bodies are text to it, so bytes that are not UTF-8 are handed over as surrogate escapes, which is
 how its own check for them expects to see them.
 """
@@ -66,8 +67,16 @@ def _bytes(envelope: dict[str, Any]) -> Result:
 
 
 def _canonical(given: Given) -> Result:
+    """Read the body as its consumer does (poison check, decode, accept), then encode."""
+    text = to_text(given)
+    cause = EnvelopeCodec.poison_cause(text, require_identity=True)
+    if cause is not None:
+        return {"rejected": cause}
     with _warnings():
-        return _bytes(EnvelopeCodec.decode(to_text(given)))
+        envelope = EnvelopeCodec.decode(text)
+    if not EnvelopeCodec.accepts(envelope):
+        return {"rejected": "accepts() says no"}
+    return _bytes(envelope)
 
 
 def _decode(given: Given) -> Result:

@@ -26,7 +26,7 @@ FAKE: Final = Server(
     name="fake",
     title="Fake",
     version="1",
-    fetch=Here(()),
+    fetch=Here(),
     ports=("main", "other"),
     urls={"fake": "fake://$host:$port_main"},
     files={"etc/fake.conf": "port=$port_main\n"},

@@ -112,7 +112,7 @@ def test_rabbitmq_is_not_tapped_without_being_told_how(rabbit: Place) -> None:
     with pytest.raises(UsageError, match="without taking") as caught:
         rabbit.tap()
     assert "--exchange" in caught.value.hint
-    with pytest.raises(UsageError, match="nothing of what was"):
+    with pytest.raises(UsageError, match="not those already in the queue"):
         rabbit.tap(exchange="amq.topic")
     with pytest.raises(Unavailable, match="NOT_FOUND"):
         rabbit.tap(exchange=f"none-{uuid4().hex}", start="latest")
@@ -225,7 +225,7 @@ def test_a_capture_that_cannot_be_written_ends_with_one_line_and_takes_nothing(
         files = CaptureFiles(tmp_path / "gone", strict=True)
         (tmp_path / "gone").rmdir()
         (tmp_path / "gone").touch()
-        with pytest.raises(Unavailable, match="cannot be written"):
+        with pytest.raises(Unavailable, match="cannot write captures"):
             capture_queue(place.url, Watch(queue=place.queue), files, stopping=Event())
         assert main(["capture", place.url, "q", "-o", str(tmp_path / "gone")]) == 2
         assert capsys.readouterr().err.count("\n") == 2

@@ -237,4 +237,4 @@ def test_a_last_commit_that_fails_is_logged_and_the_group_is_left(
     client.refuses = True
     reader.close()
     assert client.said == [(1, False), (1, True), "close"]
-    assert "may come again" in caplog.text
+    assert "may be delivered again" in caplog.text

@@ -1,4 +1,4 @@
-"""`tally broker`, `tally doctor` and the interop scripts, on Redis: the quickest of them."""
+"""`tally broker` and the interop scripts, on Redis: the quickest of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from tallystick.brokers.servers.process import find_marked, identify
 from tallystick.brokers.servers.state import read_state, write_state
 from tallystick.cli import main
 from tallystick.cli.broker import _Bar
-from tallystick.cli.doctor import CHECKS, examine
 from tallystick.core.errors import Unavailable
 
 INTEROP: Final = Path(__file__).parents[2] / "interop"
@@ -89,7 +88,7 @@ def test_one_that_fails_does_not_stop_the_others(
     shown, said = capsys.readouterr()
     assert "no kafka today" in said
     assert "tomorrow" in said
-    assert shown.startswith("redis ")
+    assert shown.startswith("redis is up: redis://127.0.0.1:")
 
 
 def test_a_port_in_use_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,43 +155,6 @@ def test_every_broker_has_its_scripts(name: str) -> None:
         script = INTEROP / name / "broker" / verb
         assert os.access(script, os.X_OK)
         subprocess.run(["sh", "-n", script], check=True)
-
-
-def test_doctor_is_content_with_a_machine_that_has_all(capsys: pytest.CaptureFixture[str]) -> None:
-    code, found = tally(capsys, "doctor")
-    lacking = [row["name"] for row in found["checks"] if row["missing"] and row["needed"]]
-    assert (code, lacking, found["complete"]) == (0, [], True)
-    assert all(row["used_for"] and row["get"] for row in found["checks"])
-
-
-def test_doctor_names_what_is_missing_and_how_to_get_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    old = tmp_path / "go"
-    old.write_text("#!/bin/sh\necho go version go1.2.3\n")
-    broken = tmp_path / "node"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    for tool in (old, broken):
-        tool.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert main(["doctor"]) == 1
-    shown, said = capsys.readouterr()
-    for name in ("java", "javac", "mvn", "apt-get", "node", "go", "git", "make"):
-        assert f"MISSING {name}" in shown
-        assert name in said
-    assert "1.2.3 is older than 1.22" in shown
-    assert "get it: apt-get install maven" in shown
-    old.unlink()
-    broken.unlink()
-
-
-def test_doctor_measures_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {check.name: check for check in CHECKS}
-    monkeypatch.setattr("tallystick.cli.doctor._DISK", 10**18)
-    monkeypatch.setattr("tallystick.cli.doctor._MEMORY", 10**18)
-    assert "are needed" in examine(rows["disk"]).missing
-    assert "are needed" in examine(rows["memory"]).missing
 
 
 def test_a_download_is_drawn_in_megabytes_for_a_person(

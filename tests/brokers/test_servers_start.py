@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tallystick.brokers.servers.places import Place
 from tallystick.brokers.servers.process import find_marked
 from tallystick.brokers.servers.recipe import Here, Probe, override
 from tallystick.brokers.servers.table import find_server
-from tallystick.core.errors import TallystickError, Unavailable
+from tallystick.core.errors import MissingExtra, TallystickError, Unavailable
 
 pytestmark = pytest.mark.usefixtures("fake")
 
@@ -115,9 +116,11 @@ def test_a_failure_to_prepare_data_is_said(tmp_path: Path, monkeypatch: pytest.M
 def test_an_emulator_whose_library_is_missing_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serve(monkeypatch, replace(FAKE, fetch=Here(("no_such_module",))))
-    with pytest.raises(Unavailable, match="no_such_module"):
+    serve(monkeypatch, replace(FAKE, fetch=Here("artemis")))
+    monkeypatch.setitem(sys.modules, "proton", None)
+    with pytest.raises(MissingExtra, match="proton") as caught:
         up("fake", home=tmp_path)
+    assert caught.value.hint == "pip install 'tallystick[artemis]'"
 
 
 def test_a_folder_that_start_scripts_cannot_take_is_refused(tmp_path: Path) -> None:

@@ -131,17 +131,17 @@ def test_sqs_is_trusted_over_https_by_the_same_options(
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("redis://h?ca=x.pem", "does not ask for it"),
-        ("amqp://h?verify=0", "does not ask for it"),
-        ("kafka://h?ca=x.pem", "does not ask for it"),
-        ("pulsar://h?verify=1", "does not ask for it"),
-        ("artemis://h?ca=x.pem", "does not ask for it"),
-        ("sqs://eu?endpoint=http://h&ca=x.pem", "does not ask for it"),
-        ("sb://localhost?ca=x.pem", "does not ask for it"),
-        ("sb://a:b@shop.example.net?verify=0", "never talked to unchecked"),
+        ("redis://h?ca=x.pem", "does not use TLS"),
+        ("amqp://h?verify=0", "does not use TLS"),
+        ("kafka://h?ca=x.pem", "does not use TLS"),
+        ("pulsar://h?verify=1", "does not use TLS"),
+        ("artemis://h?ca=x.pem", "does not use TLS"),
+        ("sqs://eu?endpoint=http://h&ca=x.pem", "does not use TLS"),
+        ("sb://localhost?ca=x.pem", "does not use TLS"),
+        ("sb://a:b@shop.example.net?verify=0", "needs a checked TLS certificate"),
         ("rediss://h?ca=/nowhere/ca.pem", "No such file"),
         ("rediss://h?ca=/dev/null", "no PEM certificate"),
-        ("amqps://h?verify=perhaps", "not 1 or 0"),
+        ("amqps://h?verify=perhaps", "`verify` must be 1 or 0, found 'perhaps'"),
     ],
 )
 def test_an_option_that_cannot_hold_is_refused_before_anything_is_opened(

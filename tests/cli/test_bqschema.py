@@ -146,7 +146,7 @@ def test_the_console_script_is_installed() -> None:
         (["export-asyncapi", "-registry=examples/registry.json", "-o", "no/where"], 2,
          "bqschema: write no/where: open no/where: no such file or directory\n"),
         (["serve", "-registry=examples/registry.json", "-compatibility", "banana"], 2,
-         "bqschema: 'banana' is no compatibility level"),
+         "bqschema: unknown compatibility level 'banana'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_goes_to_stderr_with_the_right_code(

@@ -37,7 +37,7 @@ def test_urns_that_share_a_key_are_refused_on_export(capsys: pytest.CaptureFixtu
     registry({}, registry={"schemas": rows})
     code, out, err = run(capsys, "export-asyncapi")
     assert (code, out) == (2, "")
-    assert err.startswith("bqschema: 'a_b' and 'a:b' would both be the message 'a_b'")
+    assert err.startswith("bqschema: 'a_b' and 'a:b' would get the same message name 'a_b'")
 
 
 def test_the_name_pattern_of_the_reference_decides(capsys: pytest.CaptureFixture[str]) -> None:

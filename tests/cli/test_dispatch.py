@@ -48,7 +48,10 @@ def test_every_noun_answers_help(noun: str, capsys: pytest.CaptureFixture[str]) 
         (f"tally envelope show '{EXAMPLE}' >/dev/full", "No space left on device"),
         (f"tally envelope show '{EXAMPLE}' >/dev/full", "hint: the disk is full"),
         ("tally suite run standard/bytes/numbers/zero --journal /dev/full", "the disk is full"),
-        ("tally faults run --json nobroker >/dev/full", "no fault runs on 'nobroker'"),
+        (
+            "tally faults run --json nobroker >/dev/full",
+            "no fault run exists for the broker 'nobroker'",
+        ),
         ("tally schema check --json --registry none.json >/dev/full", "tally: none.json"),
         ("tally journal show /bin/ls", "not UTF-8"),
         ("tally suite run --known /bin/ls", "not UTF-8"),
@@ -88,8 +91,8 @@ def test_an_endless_file_is_rejected_and_not_read_to_its_end() -> None:
     ("words", "said", "environment"),
     [
         (["envelope", "show", str(EXAMPLE)], "", {}),
-        (["faults", "run", "--json", "nobroker"], "no fault runs", {}),
-        (["faults", "run", "--json", "nobroker"], "no fault runs", {"PYTHONUNBUFFERED": "1"}),
+        (["faults", "run", "--json", "nobroker"], "no fault run exists", {}),
+        (["faults", "run", "--json", "nobroker"], "no fault run exists", {"PYTHONUNBUFFERED": "1"}),
         (["schema", "check", "--json", "--registry", "none.json"], "none.json", {}),
     ],
 )

@@ -79,7 +79,7 @@ def test_portable_lists_what_others_would_alter(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["nonsense"], 2, "no command 'nonsense'"),
+        (["nonsense"], 2, "unknown command 'nonsense'"),
         (["envelope", "show", "no-such-file"], 2, "no such file: no-such-file"),
         (["envelope"], 2, "usage"),
         (["envelope", "project", "-", "--broker", "pigeon"], 2, "unknown broker 'pigeon'"),
@@ -138,7 +138,7 @@ def test_every_broker_that_can_wait_can_be_asked_to(
         (["redis", "--delay", "5"], 1, "--layout laravel"),
         (["redis", "--layout", "cake"], 2, "laravel"),
         (["rabbitmq", "--delay", "5"], 1, "--delayed-exchange"),
-        (["kafka", "--fifo"], 2, "no ordered queues"),
+        (["kafka", "--fifo"], 2, "no ordered (FIFO) queues"),
     ],
 )
 def test_a_projection_that_cannot_be_names_the_option_that_helps(

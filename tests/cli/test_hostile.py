@@ -70,13 +70,13 @@ def test_garbage_is_said_in_one_line_and_with_json_as_an_object(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("envelope show folder", "a file is due, not a folder"),
+        ("envelope show folder", "name a file, not a folder"),
         ("envelope show empty/x", "a part of the path is a file"),
-        ("envelope show loop", "a link leads to itself"),
+        ("envelope show loop", "a symbolic link points to itself"),
         ("schema compat folder folder", "folder: not a file"),
         ("report build list -o x --coverage deep", "hint"),
         ("schema validate missing --registry REGISTRY", "or - for standard input"),
-        ("schema check --registry REGISTRY --junit folder", "a file that can be written"),
+        ("schema check --registry REGISTRY --junit folder", "a file that you can write"),
     ],
 )
 def test_a_path_that_leads_nowhere_comes_with_a_hint(
@@ -188,7 +188,7 @@ def test_a_closed_standard_input_is_one_line_with_a_hint(
     monkeypatch.setattr("sys.stdin", None)
     code, _, err = tally(capsys, *words.replace("REGISTRY", str(REGISTRY)).split())
     assert code == 2
-    assert err == "tally: standard input is closed\n  hint: give a file, or pipe a message in\n"
+    assert err == "tally: standard input is closed\n  hint: name a file, or pipe a message in\n"
 
 
 def test_an_output_with_an_empty_name_is_not_taken_for_standard_output(

@@ -7,4 +7,4 @@ import sys
 def test_the_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "tallystick", "nonsense"]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
-    assert (done.returncode, b"no command 'nonsense'" in done.stderr) == (2, True)
+    assert (done.returncode, b"unknown command 'nonsense'" in done.stderr) == (2, True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from itertools import count
+from threading import Event
 
 import pytest
 
@@ -52,3 +54,20 @@ def test_each_line_of_talk_names_its_subject_and_cannot_draw() -> None:
         bar.rename("node")
         bar.talk(b"four")
     assert stream.getvalue() == "go: one\ngo: two \\x1b[31m\ngo: three\nnode: four\n"
+
+
+def test_a_bar_counts_the_seconds_while_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tallystick.cli.progress._TICK", 0.001)
+    monkeypatch.setattr("tallystick.cli.progress._EVERY", 0.0)
+    drawn = Event()
+
+    class Watched(Terminal):
+        def write(self, text: str) -> int:
+            if "0/2 go, waiting " in text:
+                drawn.set()
+            return super().write(text)
+
+    clock = count()
+    monkeypatch.setattr("tallystick.cli.progress.monotonic", lambda: float(next(clock)))
+    with Progress(2, "go", Watched()):
+        assert drawn.wait(60)

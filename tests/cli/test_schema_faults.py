@@ -25,4 +25,4 @@ def test_a_message_that_cannot_be_read_says_why(
     message = tmp_path / "message.json"
     message.write_text('{"job":"urn:babel:orders:created","data":{"a":NaN}}')
     assert main(["schema", "validate", "--registry", str(REGISTRY), str(message)]) == 1
-    assert "NaN is not JSON" in capsys.readouterr().out
+    assert "NaN is not a JSON value" in capsys.readouterr().out

@@ -101,7 +101,7 @@ def test_an_envelope_given_for_bare_data_is_judged_by_its_data(
     assert {one["pointer"] for one in finding["violations"]} == {"/data"}
     other = "urn:babel:orders:created"
     assert run(folder, "validate", "--urn", other, *words) == 1
-    assert f"an envelope of '{USER}', not data of '{other}'" in capsys.readouterr().out
+    assert f"expected data of '{other}', found an envelope of '{USER}'" in capsys.readouterr().out
 
 
 def test_a_long_witness_is_cut_short_in_text_and_whole_as_data(

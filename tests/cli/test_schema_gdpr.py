@@ -83,7 +83,7 @@ def test_a_waiver_clears_a_finding_until_it_ends(
     assert gdpr("--require", "--today", "2026-12-31", registry=leaky) == 0
     assert gdpr("--require", "--today", "2027-01-01", registry=leaky) == 1
     out = capsys.readouterr().out
-    assert "the waiver of urn:babel:a:one: email ended 2026-12-31" in out
+    assert "the waiver for urn:babel:a:one: email expired on 2026-12-31" in out
     assert "x urn:babel:a:one: email (" in out
 
 
@@ -94,7 +94,7 @@ def test_an_expired_waiver_is_a_finding_even_when_nothing_is_left_to_clear(
     (leaky / "a.json").write_text("{}")
     assert gdpr("--require", "--today", "2027-01-01", registry=leaky) == 1
     assert gdpr("--require", "--today", "2026-01-01", registry=leaky) == 0
-    assert "clears nothing" in capsys.readouterr().out
+    assert "matches no finding" in capsys.readouterr().out
 
 
 def test_a_message_is_masked_and_otherwise_kept(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def test_run_shows_what_failed_and_how_to_repeat_it(
     code, out, err = tally(capsys, "suite", "run", "--cases", own)
     assert code == 1
     assert "failed  own/identity_verdict/wrong on purpose" in out
-    assert "again: tally suite run 'own/identity_verdict/wrong on purpose'" in out
+    assert "repeat with: tally suite run 'own/identity_verdict/wrong on purpose'" in out
     assert err == ""
 
 
@@ -57,7 +57,7 @@ def test_json_is_exactly_one_object_with_the_names_of_what_did_not_pass(
 def test_several_subjects_stand_under_subjects(
     own: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    both = ["--subject", "tallystick", "--subject", liar("unsupported")]
+    both = ["--implementation", "tallystick", "--implementation", liar("unsupported")]
     _, out, _ = tally(capsys, "suite", "run", "--cases", own, *both, "--json")
     summary = json.loads(out)
     assert list(summary["subjects"]) == ["tallystick", liar("unsupported")]
@@ -70,7 +70,7 @@ def test_a_subject_that_claims_unsupported_for_everything_passes_nothing(
     own: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = tally(
-        capsys, "suite", "run", "--cases", own, "--subject", liar("unsupported"), "--json"
+        capsys, "suite", "run", "--cases", own, "--implementation", liar("unsupported"), "--json"
     )
     summary = json.loads(out)
     assert (summary["passed"], summary["unsupported"]) == (0, 3)
@@ -80,7 +80,7 @@ def test_a_subject_that_claims_unsupported_for_everything_passes_nothing(
 def test_a_subject_that_dies_gives_errored_and_exit_1(
     own: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = tally(capsys, "suite", "run", "--cases", own, "--subject", liar("dies"))
+    code, out, err = tally(capsys, "suite", "run", "--cases", own, "--implementation", liar("dies"))
     assert code == 1
     assert out.count("errored  own/") == 3
     assert "no more memory" in err
@@ -91,7 +91,7 @@ def test_a_subject_that_hangs_is_cut_off_at_the_deadline(
 ) -> None:
     code, out, _ = tally(
         capsys, "suite", "run", "own/**/good", "--cases", own,
-        "--subject", liar("hangs"), "--deadline", "0.2", "--json",
+        "--implementation", liar("hangs"), "--deadline", "0.2", "--json",
     )  # fmt: skip
     assert (code, json.loads(out)["errored"]) == (1, 1)
 
@@ -99,7 +99,9 @@ def test_a_subject_that_hangs_is_cut_off_at_the_deadline(
 def test_a_subject_that_cannot_start_is_one_line_and_exit_2(
     own: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = tally(capsys, "suite", "run", "--cases", own, "--subject", liar("start-dies"))
+    code, out, err = tally(
+        capsys, "suite", "run", "--cases", own, "--implementation", liar("start-dies")
+    )
     assert (code, out) == (2, "")
     assert "is not on the PATH" in err
 
@@ -109,10 +111,19 @@ def test_a_subject_that_cannot_start_is_one_line_and_exit_2(
     [
         ["suite", "run", "no/such/case"],
         ["suite", "run", "own/nothing"],
-        ["suite", "run", "--subject", "no-such-program-here"],
+        ["suite", "run", "--implementation", "no-such-program-here"],
         ["suite", "run", "--deadline", "0"],
         ["suite", "run", "--known", "/no/such/file"],
-        ["suite", "run", "--results", "r.json", "--subject", "go", "--subject", "node"],
+        [
+            "suite",
+            "run",
+            "--results",
+            "r.json",
+            "--implementation",
+            "tallystick",
+            "--implementation",
+            "babelqueue",
+        ],
         ["suite", "run", "own/**/good", "--results", "r.json"],
         ["suite", "dance"],
         ["suite"],
@@ -163,18 +174,33 @@ def test_journal_junit_and_results_are_written(
     assert json.loads(out)["passed"] == 2
 
 
-def test_the_subjects_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tally(capsys, "suite", "subjects")[1].split() == [
-        "tallystick", "babelqueue", "go", "node", "java", "cloudevents-python",
+def test_the_former_word_subject_still_works_and_is_not_shown(
+    own: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = ["suite", "run", "own/*/job number", "--cases", own, "--json"]
+    both = [*case, "--subject", "tallystick", "--implementation", liar("unsupported")]
+    summary = json.loads(tally(capsys, *both)[1])
+    assert list(summary["subjects"]) == ["tallystick", liar("unsupported")]
+    assert tally(capsys, "suite", "subjects") == tally(capsys, "suite", "implementations")
+    for words in (["suite"], ["suite", "run"], ["prove"]):
+        told = tally(capsys, *words, "--help")[1]
+        assert "implementation" in told
+        assert "subject" not in told
+
+
+def test_the_implementations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tally(capsys, "suite", "implementations")[1].split() == [
+        "tallystick", "babelqueue", "tallystick-go", "tallystick-node", "tallystick-java",
+        "cloudevents-python",
         "cloudevents-pydantic", "cloudevents-node", "cloudevents-go", "cloudevents-java",
     ]  # fmt: skip
-    assert json.loads(tally(capsys, "suite", "subjects", "--json")[1])[0] == "tallystick"
+    assert json.loads(tally(capsys, "suite", "implementations", "--json")[1])[0] == "tallystick"
 
 
 def test_what_was_started_is_ended_when_we_are_terminated(own: str) -> None:
     program = "import sys; from tallystick.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "suite", "run", "--cases", own]
-    told = [*command, "--subject", liar("says-pid-and-hangs")]
+    told = [*command, "--implementation", liar("says-pid-and-hangs")]
     with subprocess.Popen(told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as tally_run:
         assert tally_run.stderr is not None
         pid = int(tally_run.stderr.readline().split()[-1])
@@ -190,8 +216,8 @@ def test_the_command_that_repeats_a_case_finds_it_again(
     known = tmp_path / "known failures.toml"
     known.write_text('"own/identity_verdict/wrong on purpose" = "the test is wrong"')
     _, out, _ = tally(capsys, "suite", "run", "--cases", own, "--known", str(known))
-    (again,) = [line for line in out.splitlines() if line.startswith("  again: tally ")]
-    code, out, _ = tally(capsys, *shlex.split(again)[2:], "--json")
+    (again,) = [line for line in out.splitlines() if line.startswith("  repeat with: tally ")]
+    code, out, _ = tally(capsys, *shlex.split(again)[3:], "--json")
     assert (code, json.loads(out)["known"]) == (0, 1)
 
 
@@ -240,7 +266,7 @@ def test_a_subject_with_an_unspeakable_name_is_shown_all_the_same(
 ) -> None:
     files = {kind: str(tmp_path / kind) for kind in ("journal", "junit", "results")}
     options = [part for kind, path in files.items() for part in (f"--{kind}", path)]
-    told = ["suite", "run", "--cases", own, "--subject", liar("surrogates"), *options]
+    told = ["suite", "run", "--cases", own, "--implementation", liar("surrogates"), *options]
     code, out, _ = tally(capsys, *told)
     assert code == 1
     assert "(li\\ud800ar\\x1b[31m 1)" in out
@@ -267,7 +293,7 @@ def test_the_smallest_subject_of_the_guide_survives_every_body(
     program = tmp_path / "mine.py"
     program.write_text(guide.read_text().split("```python\n")[1].split("```")[0])
     subject = f"'{sys.executable}' '{program}'"
-    _, out, err = tally(capsys, "suite", "run", "--subject", subject, "--json")
+    _, out, err = tally(capsys, "suite", "run", "--implementation", subject, "--json")
     summary = json.loads(out)
     assert (summary["errored"], err) == (0, "")
     assert summary["passed"] > 100

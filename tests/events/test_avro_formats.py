@@ -16,28 +16,35 @@ from tallystick.events.extensions import SAMPLES
 from tallystick.events.formats import avro_compact, avro_format
 from tallystick.events.formats.avro_wire import Cursor, write_long
 from tallystick.events.golden import EVENTS
-from tests.events.places import OFFICIAL
+from tallystick.suites.cloudevents import CONFORMANCE
+from tests.events.avro_schemas import COMPACT, FULL, same_shape
 from tests.events.strategies import declared, events
+from tests.official import CLOUDEVENTS, needs
 
 BOTH = pytest.mark.parametrize("form", [avro_format, avro_compact])
 
 
-def schema(name: str) -> Any:
-    text = (OFFICIAL / "spec-formats" / name).read_text()
-    return fastavro.parse_schema(json.loads(text))
-
-
-def independent_read(body: bytes, name: str) -> Any:
+def independent_read(body: bytes, schema: Any) -> Any:
     stream = io.BytesIO(body)
-    record = fastavro.schemaless_reader(stream, schema(name), None)
+    record = fastavro.schemaless_reader(stream, fastavro.parse_schema(schema), None)
     assert stream.read() == b""
     return record
 
 
-def independent_write(record: Any, name: str) -> bytes:
+def independent_write(record: Any, schema: Any) -> bytes:
     stream = io.BytesIO()
-    fastavro.schemaless_writer(stream, schema(name), record)
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(schema), record)
     return stream.getvalue()
+
+
+@needs(CONFORMANCE)
+@pytest.mark.parametrize(
+    ("name", "ours"), [("cloudevents.avsc", FULL), ("cloudevents-compact.avsc", COMPACT)]
+)
+def test_the_published_schema_is_ours_but_for_the_names(name: str, ours: Any) -> None:
+    assert CLOUDEVENTS
+    published = json.loads((CLOUDEVENTS / "spec-formats" / name).read_text())
+    assert same_shape(published) == same_shape(ours)
 
 
 @given(events())
@@ -52,9 +59,9 @@ def test_any_event_reads_back_from_compact_avro(event: Event) -> None:
 
 @given(events())
 def test_an_independent_library_reads_what_is_written(event: Event) -> None:
-    record = independent_read(avro_format.write(event), "cloudevents.avsc")
+    record = independent_read(avro_format.write(event), FULL)
     assert record["attribute"]["id"] == event.id
-    compact = independent_read(avro_compact.write(event), "cloudevents-compact.avsc")
+    compact = independent_read(avro_compact.write(event), COMPACT)
     assert compact["source"] == event.source
     assert compact["extensions"].keys() == event.extensions.keys()
 
@@ -69,7 +76,7 @@ def test_json_without_a_content_type_is_modelled_by_the_union(data: Any) -> None
     body = avro_format.write(event)
     assert avro_format.read(body) == event
     assert avro_format.read(body).datacontenttype is None
-    assert independent_read(body, "cloudevents.avsc")["data"] is not None
+    assert independent_read(body, FULL)["data"] is not None
 
 
 @pytest.mark.parametrize("data", [None, [1], {"a": [1]}, 2**60, {"a": {"b": {"c": 1}}}])
@@ -86,14 +93,12 @@ def test_what_an_independent_library_writes_is_read() -> None:
         "number": 5, "flag": True, "octets": b"Ma", "time": "2018-04-05T17:31:00Z",
     }  # fmt: skip
     record = {"attribute": attribute, "data": {"a": {"value": {"b": [{"value": {"c": 1.0}}]}}}}
-    event = avro_format.read(independent_write(record, "cloudevents.avsc"))
+    event = avro_format.read(independent_write(record, FULL))
     assert event.data == {"a": {"b": [{"c": 1}]}}
     assert event.extensions == {"number": 5, "flag": True, "octets": b"Ma"}
     with pytest.raises(Rejected):
         avro_format.read(
-            independent_write(
-                {"attribute": attribute | {"id": 5}, "data": None}, "cloudevents.avsc"
-            )
+            independent_write({"attribute": attribute | {"id": 5}, "data": None}, FULL)
         )
 
 

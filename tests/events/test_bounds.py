@@ -13,7 +13,6 @@ from tallystick.events.formats import find_format
 from tallystick.events.formats.avro_wire import write_long
 from tallystick.events.golden import EVENTS
 from tallystick.events.stream import read_json_batch
-from tests.events.places import OFFICIAL
 
 MINIMAL = {
     name: find_format(name).write(EVENTS["minimal"]) for name in ("json", "protobuf", "avro")
@@ -86,7 +85,3 @@ def test_a_string_without_end_is_rejected_with_one_look_at_each_byte() -> None:
     with pytest.raises(Rejected) as rejected:
         list(read_json_batch(endless()))
     assert rejected.value.code == "too_large"
-
-
-def test_the_official_data_is_read_in_place() -> None:
-    assert (OFFICIAL / "SOURCE.md").is_file()

@@ -1,40 +1,29 @@
-"""Every official case in the folder, and every case of ours, on Tallystick itself."""
+"""Every case of ours on Tallystick itself, and every official case where its files are given."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tallystick.core.errors import Refused, Rejected, Unavailable
-from tallystick.core.verdict import Case, Difference
-from tallystick.events.golden import EVENTS
+from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.verdict import Case
+from tallystick.events.golden import BATCHES, EVENTS
 from tallystick.events.neutral import to_neutral
-from tallystick.events.official import EVENT_RULES, load_official, load_own
+from tallystick.events.official import load_official, load_own
 from tallystick.events.subject import EVENT_OPERATIONS
-from tallystick.suites.rules import RULES
-from tests.events.places import OFFICIAL
+from tallystick.suites.cloudevents import CONFORMANCE
+from tests.events.judge import answer, judge
+from tests.events.layout import write_layout, write_tests
+from tests.official import CLOUDEVENTS, needs
 
-OFFICIAL_CASES = load_official(OFFICIAL)
+OFFICIAL_CASES = load_official(CLOUDEVENTS) if CLOUDEVENTS else []
 OWN_CASES = load_own()
-ALL_RULES: dict[str, Any] = {**RULES, **EVENT_RULES}
 
 
-def answer(case: Case) -> dict[str, Any]:
-    try:
-        return EVENT_OPERATIONS[case.operation](case.given)
-    except (Rejected, Refused) as refusal:
-        return {"rejected": str(refusal)}
-
-
-def judge(case: Case, result: dict[str, Any]) -> list[Difference]:
-    if "rejected" in result and "rejected" not in case.expect:
-        return [Difference("/rejected", ..., result["rejected"])]
-    return [found for name, want in case.expect.items() for found in ALL_RULES[name](want, result)]
-
-
+@needs(CONFORMANCE)
 def test_all_official_cases_are_loaded() -> None:
     counts = Counter(case.name.split("/")[1] for case in OFFICIAL_CASES)
     assert counts["json"] == 43
@@ -43,6 +32,7 @@ def test_all_official_cases_are_loaded() -> None:
     assert len({case.name for case in OFFICIAL_CASES}) == len(OFFICIAL_CASES)
 
 
+@needs(CONFORMANCE)
 @pytest.mark.parametrize("case", OFFICIAL_CASES, ids=lambda case: case.name)
 def test_an_official_case_passes(case: Case) -> None:
     assert judge(case, answer(case)) == []
@@ -66,11 +56,72 @@ def test_a_case_can_fail(case: Case) -> None:
             assert judge(case, result) != []
 
 
+def test_files_in_the_official_layout_are_read_in_each_format(tmp_path: Path) -> None:
+    cases = load_official(write_layout(tmp_path))
+    count = len(EVENTS) + len(BATCHES) + 1
+    assert Counter(case.name.split("/")[1] for case in cases) == dict.fromkeys(
+        ("json", "protobuf", "xml"), count
+    )
+    assert [case.name for case in cases if judge(case, answer(case))] == []
+    assert load_official(tmp_path / "format") == cases
+    leaf = load_official(tmp_path / "format" / "xml")
+    assert leaf == [case for case in cases if case.name.startswith("cloudevents/xml/")]
+
+
 def test_a_folder_without_cases_says_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         load_official(tmp_path)
 
 
-def test_the_folder_of_one_format_is_enough() -> None:
-    leaf = load_official(OFFICIAL / "format" / "xml")
-    assert leaf == [case for case in OFFICIAL_CASES if case.name.startswith("cloudevents/xml/")]
+def test_an_unknown_sample_names_the_file_and_where_to_define_it(tmp_path: Path) -> None:
+    home = tmp_path / "json"
+    write_tests(home, [{"id": "mine", "sampleId": "json-mine", "event": {}}])
+    with pytest.raises(UsageError, match="unknown sampleId 'json-mine'") as caught:
+        load_official(tmp_path)
+    assert str(home / "valid-events.json") in str(caught.value)
+    assert str(home / "samples.json") in caught.value.hint
+
+
+def test_a_folder_defines_samples_of_its_own(tmp_path: Path) -> None:
+    home = tmp_path / "json"
+    event = {"specversion": "1.0", "id": "7", "source": "/s", "type": "t"}
+    defined = {"events": {"json-mine": event}, "batches": {"pair": ["minimal", "json-mine"]}}
+    write_tests(home, [{"id": "mine", "sampleId": "json-mine", "event": event}])
+    minimal = to_neutral(EVENTS["minimal"])
+    batch = {"id": "both", "sampleId": "pair", "batch": [minimal, event]}
+    write_tests(home, [batch], "ValidBatch")
+    (home / "samples.json").write_text(json.dumps(defined))
+    mine, both = load_official(tmp_path)
+    assert (judge(mine, answer(mine)), judge(both, answer(both))) == ([], [])
+    assert judge(mine, {"event": {**event, "id": "8"}}) != []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("json/valid-events.json", "["),
+        ("json/valid-events.json", '{"tests": [{"id": "a", "event": {}}]}'),
+        ("json/samples.json", '{"events": {"a": {"id": "1"}}}'),
+        ("json/samples.json", '{"batches": {"a": ["nothing"]}}'),
+        ("protobuf/valid-events.json", '{"tests": [{"id": "a"}]}'),
+        ("protobuf/valid-events.json", '{"tests": [{"id": "a", "validSingle": {"no": 1}}]}'),
+        ("xml/valid-events.xml", "<testFile><test/></testFile>"),
+        ("xml/valid-events.xml", "<testFile"),
+    ],
+)
+def test_a_file_in_another_layout_is_named_in_one_line(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_official(tmp_path)
+    assert str(path) in str(caught.value)
+
+
+def test_our_own_cases_are_named_by_format_group_and_name() -> None:
+    parts = [case.name.split("/") for case in OWN_CASES]
+    assert {len(each) for each in parts} == {5}
+    forms = {"json", "protobuf", "xml", "avro", "avro-compact", "modes"}
+    assert {each[2] for each in parts} == forms

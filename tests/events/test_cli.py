@@ -103,5 +103,5 @@ def test_a_wrong_request_is_told_from_a_wrong_event() -> None:
     assert tally("validate", "no-such-file").returncode == 2
     assert tally("validate", "-", "--extension", "x=Date", given=b"{}").returncode == 2
     core = tally("validate", "-", "--extension", "id=String", given=b"{}")
-    assert (core.returncode, b"'id' is no extension" in core.stderr) == (2, True)
+    assert (core.returncode, b"'id' is not an extension" in core.stderr) == (2, True)
     assert tally("convert", "-", "--from", "avro", "--batch", given=b"").returncode == 2

@@ -94,7 +94,7 @@ def test_a_broker_killed_in_mid_run_ends_it_with_a_verdict_for_every_case(
     assert first >= 6, "what was on its way when the broker died may still pass"
     assert set(outcomes[:first]) == {Outcome.PASSED}
     assert set(outcomes[first:]) == {Outcome.ERRORED}
-    assert "the broker is gone" in found.records[-1].verdict.reason
+    assert "the connection to the broker is lost" in found.records[-1].verdict.reason
     again = up("rabbitmq", home=tmp_path)
     place = place_of(again.url)
     with company(place, dict.fromkeys(names, Client)):

@@ -107,4 +107,4 @@ def test_a_run_writes_what_its_envelope_cases_moved(place: Place) -> None:
 def test_a_report_that_cannot_be_captured_is_noted(place: Place) -> None:
     captures, notes = conduct(place, Silent)
     assert captures == []
-    assert any("not captured" in one for one in notes)
+    assert any("could not be captured" in one for one in notes)

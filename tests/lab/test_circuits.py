@@ -93,7 +93,7 @@ def test_a_circuit_without_anyone_to_receive_errs_before_traffic(place: Place) -
     book = circuit(place, Requested(single_role=True), {"a": Client})
     (verdict,) = book.verdicts
     assert verdict.outcome is Outcome.ERRORED
-    assert "none is left to receive" in verdict.reason
+    assert "no node can receive" in verdict.reason
 
 
 class LosesOne(roles.Sender):  # type: ignore[misc]

@@ -363,7 +363,7 @@ def test_who_speaks_another_protocol_is_told_and_takes_no_part() -> None:
     assert reply is not None
     state, actions = step(state, Heard(0.0, replace(reply, body={**reply.body, "protocol": 2})))
     assert not state.members
-    assert Note("old speaks protocol 2, not 4; takes no part") in actions
+    assert Note("old uses protocol 2, not 4, and does not take part") in actions
 
 
 def test_who_enlists_late_is_told_and_takes_no_part() -> None:
@@ -374,7 +374,7 @@ def test_who_enlists_late_is_told_and_takes_no_part() -> None:
         assert reply is not None
         state, actions = step(state, Heard(0.0, reply))
     assert set(state.members) == set(NAMES)
-    assert Note("stranger enlisted too late and takes no part") in actions
+    assert Note("stranger enlisted too late and does not take part") in actions
 
 
 def test_two_clients_of_one_name_error_its_cases() -> None:

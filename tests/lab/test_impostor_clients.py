@@ -218,7 +218,7 @@ class NeverReady(Receiver):  # type: ignore[misc]
     [
         (with_roles(Hangs), "bad/good", "did not answer in time"),
         (with_roles(receiving=NeverReady), "good/bad", "did not answer in time"),
-        (with_roles(receiving=Dies), "good/bad", "has gone"),
+        (with_roles(receiving=Dies), "good/bad", "has stopped"),
     ],
     ids=["hangs when it should send", "hangs before it accepts", "dies"],
 )
@@ -245,7 +245,7 @@ def test_a_client_that_joins_twice_is_not_believed(place: Place) -> None:
     for pair in ("good/twin", "twin/good", "twin/twin"):
         found = judged(book, pair)
         assert found.outcome is Outcome.ERRORED
-        assert found.reason == "twin joined twice under one name"
+        assert found.reason == "twin enlisted twice under one name"
 
 
 class Refused(Receiver):  # type: ignore[misc]
@@ -275,7 +275,7 @@ def test_what_breaks_the_protocol_is_noted_with_who_sent_it_and_counted(place: P
     with company(place, {"good": Client, "bad": Babbles}):
         book = run(place, ["good", "bad"], cases=["TC1*"])
     assert {one.outcome for one in book.verdicts} == {Outcome.PASSED}
-    assert "'bad' sent it: a client sent CONTROL_TYPE 'NONSENSE'" in book.notes[0]
+    assert "'bad' sent it: a client sent an unknown CONTROL_TYPE 'NONSENSE'" in book.notes[0]
     assert book.notes[-1].endswith("messages to the coordinator were dropped")
     assert int(book.notes[-1].split()[0]) >= len(book.notes) - 1
 

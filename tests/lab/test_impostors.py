@@ -26,6 +26,7 @@ from tallystick.lab import (
     probe_crash,
     probe_vm,
     profiles,
+    tier_table,
     tiers,
     timing,
     vm_broker,
@@ -57,14 +58,14 @@ def circuits_hold() -> bool:
         tier = "local" if local else "full"
         for one in SAMPLE:
             seen = probe_vm.probe_vm(one, local=local)
-            if tiers.judge(tiers.TierCase("n", tier, one), vm, seen).differences:
+            if tiers.judge(tier_table.TierCase("n", tier, one), vm, seen).differences:
                 return False
     caught = {
         fault
         for fault in Fault
         for one in SAMPLE
         if tiers.judge(
-            tiers.TierCase("n", "full", one), vm, probe_vm.probe_vm(one, fault=fault)
+            tier_table.TierCase("n", "full", one), vm, probe_vm.probe_vm(one, fault=fault)
         ).differences
     }
     return caught == set(Fault) - {Fault.NONE}

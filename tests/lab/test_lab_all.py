@@ -30,7 +30,7 @@ def test_a_step_that_breaks_does_not_keep_the_others_from_running(
     assert [line.split()[:2] for line in told.out.splitlines() if line[0] != " "] == [
         ["BROKEN", "broken"], ["ok", "good"], ["ok", "plain"], ["2", "of"],
     ]  # fmt: skip
-    assert "again: tally lab fields 1.0 --broker rabbitmq" in told.out
+    assert "repeat with: tally lab fields 1.0 --broker rabbitmq" in told.out
     assert "18 passed" in told.out
     assert "[2/3] good, about " in told.err
     assert "tier/pairwise/vm" in (tmp_path / "deep/er/report.html").read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def test_a_step_that_leaves_half_a_summary_is_broken_and_the_others_run(
     assert run(tmp_path, "--json") == 2
     told = capsys.readouterr()
     assert [row["exit"] for row in json.loads(told.out)["steps"]] == [2, 0]
-    assert "cut left half a summary" in told.err
+    assert "cut printed an incomplete summary" in told.err
 
 
 def test_the_rest_is_judged_by_how_this_machine_compares() -> None:

@@ -170,7 +170,7 @@ def test_a_list_that_breaks_the_protocol_errors_its_case(wrong: dict[str, Any]) 
     assert len(verdicts) == len({one.case for one in verdicts})
     told = [one for one in verdicts if one.outcome is Outcome.ERRORED]
     assert told
-    assert all("a report broke the protocol" in one.reason for one in told)
+    assert all("a report violates the protocol" in one.reason for one in told)
 
 
 @pytest.mark.parametrize("said", [["", "the channel broke"], [0], [[]]])

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pika  # type: ignore[import-untyped]
 import pytest
 
+from tallystick.core.errors import Unavailable
 from tallystick.lab.clients import Client, Started, end_clients, find_clients, start_client
 from tallystick.lab.shell import Place
 from tallystick.lab.vm_server import Vm
@@ -237,7 +238,7 @@ def test_testall_without_a_broker_is_exit_one() -> None:
         held.bind(("127.0.0.1", 0))
         done = call(INTEROP / "testall", "-p", str(held.getsockname()[1]))
     assert done.returncode == 1
-    assert "there is no broker at" in done.stderr
+    assert "no broker answers at" in done.stderr
 
 
 def test_every_client_says_where_it_runs() -> None:
@@ -256,9 +257,9 @@ def test_a_client_of_another_platform_is_listed_and_not_started(tmp_path: Path) 
     (folder / "start").write_text("#!/bin/sh\nexit 0\n")
     (folder / "manifest.json").write_text('{"platforms": ["zos"], "needs": []}')
     found = find_clients(tmp_path)
-    assert "does not run on" in found["cobol"].missing
+    assert "not available on" in found["cobol"].missing
     (folder / "manifest.json").write_text('{"needs": ["no-such-program"]}')
-    assert find_clients(tmp_path)["cobol"].missing == "it needs no-such-program"
+    assert find_clients(tmp_path)["cobol"].missing == "needs no-such-program"
 
 
 def test_scripts_are_where_the_specification_puts_them() -> None:
@@ -275,3 +276,22 @@ def test_start_client_gives_the_process(vm: Vm) -> None:
     started = start_client(Client("python", START), Place(vm.host, vm.port), given)
     assert started.name == "p"
     assert end_clients([started], patience=0.0) == ("p",), "nobody told it to end"
+
+
+def test_what_a_start_script_says_is_told_while_it_runs(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    script = tmp_path / "start"
+    script.write_text(
+        f"#!/bin/sh\necho 'building (once)' >&2\n"
+        f"until test -e '{heard}'; do sleep 0.01; done\necho 'built in 3 s' >&2\nexit 1\n"
+    )
+    script.chmod(0o755)
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        heard.touch()
+
+    with pytest.raises(Unavailable, match=r"did not start: building .* [|] built in 3 s"):
+        start_client(Client("slow", script), Place("127.0.0.1", 1), {}, say)
+    assert lines == ["slow: building (once)", "slow: built in 3 s"]

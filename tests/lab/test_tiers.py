@@ -11,7 +11,8 @@ from tallystick.lab.probe_crash import Kept
 from tallystick.lab.probe_vm import Fault, probe_vm
 from tallystick.lab.profiles import find_profile
 from tallystick.lab.raw import Refusal
-from tallystick.lab.tiers import TIERS, TierCase, judge, judge_refusal, run_here, tier_cases
+from tallystick.lab.tier_table import TIERS, TierCase, tier_cases
+from tallystick.lab.tiers import judge, judge_refusal, run_here
 
 VM = find_profile("vm", "")
 

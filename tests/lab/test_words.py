@@ -19,48 +19,48 @@ WRONG = {
     "lab run --broker vm,": "no broker ''",
     "lab run --clients nope": "no client 'nope'",
     "lab run --clients python --cases nope*": "tally lab run --list",
-    "lab run --broker rabbitmq --clients python --cases nope*": "no case is called nope*",
-    "lab run --clients python --set nope": "not name=value",
-    "lab run --clients python --set P2P_NUM_MESSAGES=-1": "a whole number from 0 on",
-    "lab run --clients python --set P2P_MESSAGES=5": "'P2P_MESSAGES' is no parameter here",
+    "lab run --broker rabbitmq --clients python --cases nope*": "no case matches 'nope*'",
+    "lab run --clients python --set nope": "is not NAME=VALUE",
+    "lab run --clients python --set P2P_NUM_MESSAGES=-1": "give a whole number, 0 or more",
+    "lab run --clients python --set P2P_MESSAGES=5": "there is no parameter 'P2P_MESSAGES' here",
     "lab run --broker vm --clients python --known /dev/null": "pattern -> reason",
-    "lab run --parallel 0": "'0' is no whole number above 0",
-    "lab run --seed -1": "'-1' is no seed: 0 to 2147483647",
-    "lab run --seed 2147483648": "'2147483648' is no seed",
+    "lab run --parallel 0": "'0' is not a whole number above 0",
+    "lab run --seed -1": "'-1' is not a seed from 0 to 2147483647",
+    "lab run --seed 2147483648": "'2147483648' is not a seed",
     "lab circuit seed=2147483648": "give a whole number from 0 to 2147483647",
-    "lab run --timeout nan": "'nan' is no time above 0",
-    "lab run --timeout 0": "'0' is no time above 0",
-    "lab attach --enlist -1": "'-1' is no time above 0",
-    "lab attach -p 99999": "'99999' is no port",
+    "lab run --timeout nan": "'nan' is not a time above 0",
+    "lab run --timeout 0": "'0' is not a time above 0",
+    "lab attach --enlist -1": "'-1' is not a time above 0",
+    "lab attach -p 99999": "'99999' is not a port",
     "lab attach -p 1": "Connection refused",
     "lab circuit nope=1": "one of ack_mode, batches",
     "lab circuit num_messages=many": "give a whole number from 1 to 2147483647",
     "lab circuit ack_mode=nope": "one of tx, auto",
-    "lab perf num_messages=7": "'num_messages' is no parameter here",
+    "lab perf num_messages=7": "there is no parameter 'num_messages' here",
     "lab circuit batches=99999999999999999999": "give a whole number from 1 to 2147483647",
     "lab circuit batches=0": "give a whole number from 1 to",
     "lab circuit persistent=maybe": "give true or false",
-    "lab perf --rate 0": "'0' is no whole rate from 1 to 1000000000",
+    "lab perf --rate 0": "'0' is not a whole rate from 1 to 1000000000",
     "lab run-tier pairwise --broker vm --only nope": "tally lab combinations pairwise",
-    "lab run-tier pairwise --broker rabbitmq --url amqp://127.0.0.1:x/": "is no AMQP URL",
-    "lab run-tier pairwise --broker rabbitmq --url amqp://127.0.0.1:99999/": "is no AMQP URL",
+    "lab run-tier pairwise --broker rabbitmq --url amqp://127.0.0.1:x/": "is not an AMQP URL",
+    "lab run-tier pairwise --broker rabbitmq --url amqp://127.0.0.1:99999/": "is not an AMQP URL",
     f"lab run-tier pairwise --broker rabbitmq --url {DEAD}": "tally broker up NAME",
-    f"lab run-tier restart --broker rabbitmq --url {DEAD}": "not ours to restart",
+    f"lab run-tier restart --broker rabbitmq --url {DEAD}": "this tier restarts the broker",
     "lab expected nope": "tally lab combinations",
     "lab fields 1.0 --broker rabbitmq": "one of artemis, qpid",
     "lab fields 0-9-1 --broker rabbitmq --only nope": "no case has 'nope' in its name",
     f"lab fields 1.0 --broker artemis --url {DEAD}": "tally broker up NAME",
     f"lab clock broker --url {DEAD}": "tally broker up NAME",
     f"lab clock-reference --url {DEAD}": "tally broker up NAME",
-    f"lab clock-reference --url {DEAD} --queue a=b": "'a=b' is no queue",
-    f"lab clock-reference --url {DEAD} --queue=": "'' is no queue",
-    f"lab clock-reference --url {DEAD} --queue {'q' * 256}": "is no queue: 1 to 255",
+    f"lab clock-reference --url {DEAD} --queue a=b": "'a=b' is not a queue name",
+    f"lab clock-reference --url {DEAD} --queue=": "'' is not a queue name",
+    f"lab clock-reference --url {DEAD} --queue {'q' * 256}": "is not a queue name: use 1 to 255",
     "lab clients --interop /dev": "there is no client in",
     "lab run --list --interop /dev": "a client is a program",
-    "lab fields 1.0 --broker artemis --values /dev/null": "holds no AMQP 1.0 values",
-    "lab clock-reference --udp 99999": "'99999' is no port",
+    "lab fields 1.0 --broker artemis --values /dev/null": "has no AMQP 1.0 values",
+    "lab clock-reference --udp 99999": "'99999' is not a port",
     "lab clock-reference --udp 0 --host 192.0.2.1": "an address of this machine",
-    "lab fields 0-9-1 --broker rabbitmq --values x": "--values needs AMQP 1.0",
+    "lab fields 0-9-1 --broker rabbitmq --values x": "--values works only with AMQP 1.0",
 }
 
 
@@ -90,13 +90,13 @@ def test_what_was_attached_to_is_repeated_by_attaching() -> None:
 
 def test_errors_for_one_reason_are_shown_ten_times_and_then_counted() -> None:
     errors = [Verdict(f"vm/T/{n}/a", Outcome.ERRORED, "the broker is gone") for n in range(25)]
-    other = Verdict("vm/T/b/b", Outcome.ERRORED, "b has gone")
+    other = Verdict("vm/T/b/b", Outcome.ERRORED, "b has stopped")
     failed = [Verdict(f"vm/T/f/{n}", Outcome.FAILED, "lost") for n in range(12)]
     records = tuple(map(Record, (*errors, other, *failed)))
     told = show_journal(Journal(Head("r", "t", "lab", "vm"), records))
     assert told.count("  the broker is gone") == 10
     assert "errored  15 more: the broker is gone" in told
-    assert told.count("  b has gone") == 1
+    assert told.count("  b has stopped") == 1
     assert told.count("  lost") == 12
 
 

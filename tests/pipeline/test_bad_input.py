@@ -100,5 +100,5 @@ def test_a_java_that_dies_in_the_middle_is_told(registry: Path, tmp_path: Path) 
         os.kill(int(java), signal.SIGKILL)
         _, told = process.communicate(timeout=LIMIT)
     assert process.returncode == 2
-    assert told.decode().startswith("tally: Java has died under Spark")
+    assert told.decode().startswith("tally: the Java process of Spark died")
     assert "Traceback" not in told.decode()

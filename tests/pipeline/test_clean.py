@@ -100,7 +100,7 @@ def test_a_lake_keeps_one_run_at_least(
     keep: str, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pipeline", "clean", "--lake", str(lake), f"--keep={keep}"]) == 2
-    assert "is no whole number above 0" in capsys.readouterr().err
+    assert "is not a whole number above 0" in capsys.readouterr().err
 
 
 def test_the_only_copy_of_a_log_stays(lake: Path) -> None:

@@ -32,11 +32,11 @@ def test_a_dry_run_says_what_would_be_read(
     ("arguments", "said"),
     [
         (["--input", "nobody"], "no such file"),
-        (["--input", "{folder}/empty"], "nothing to read"),
+        (["--input", "{folder}/empty"], "no files to read"),
         (["--input", "{folder}/a", "--registry", "{folder}/a"], "expecting value"),
         (["--input", "{folder}/a", "--registry", "{folder}/none"], "No such file"),
-        (["--input", "{folder}/a", "--fail-if", "bad"], "is no rule"),
-        (["--input", "{folder}/a", "--fail-if", "nobody>0"], "no figure is called 'nobody'"),
+        (["--input", "{folder}/a", "--fail-if", "bad"], "is not a rule"),
+        (["--input", "{folder}/a", "--fail-if", "nobody>0"], "there is no figure 'nobody'"),
         (["--input", "{folder}/a", "--conf", "x"], "not KEY=VALUE"),
     ],
 )

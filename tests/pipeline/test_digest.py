@@ -50,9 +50,17 @@ def test_a_lake_of_nothing_says_so(tmp_path: Path) -> None:
     assert main(["pipeline", "page", "--lake", str(lake), "-o", str(tmp_path / "p")]) == 0
     page = (tmp_path / "p").read_text()
     assert "No message was captured" in page
-    for why in ("nothing to accept", "No record was refused", "nothing can be paired",
-                "none was measured", "no flow is known", "is canonical", "looks like it",
-                "all that is registered was seen", "no journal"):  # fmt: skip
+    for why in (
+        "nothing to accept",
+        "No record was refused",
+        "no messages can be paired",
+        "no latency is known",
+        "no flow is known",
+        "is canonical",
+        "looks like personal data",
+        "everything registered was seen",
+        "no journal",
+    ):
         assert why in page
 
 

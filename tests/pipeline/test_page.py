@@ -147,7 +147,7 @@ def test_refusals_and_broken_rules_are_those_that_were_planted(world: World) -> 
         assert one["width"] == pytest.approx(wide * int(one["value"]) / most, abs=1)
     broken = {WAYS[way_of(number)[1]].urn for number, one in world.truth.broken.items()
               if one.stage == "schema"}  # fmt: skip
-    rules = world.seen["tables"]["Broken rules by URN and keyword"]
+    rules = world.seen["tables"]["Schema violations by URN and keyword"]
     assert {row[0] for row in rules} == broken
     assert {row[1] for row in rules} == {"required", "type"}
 
@@ -218,7 +218,7 @@ def test_drift_exposure_and_coverage_are_named(world: World) -> None:
     leaks = Counter(WAYS[way_of(number)[1]].urn for number in world.truth.leaked)
     found: Counter[str] = Counter()
     for field, urn, _, basis, messages in tables["Exposure"]:
-        if "unmarked" in basis:
+        if "not marked" in basis:
             assert field == "data.name"
             found[urn] += int(messages)
     assert found == {urn: 2 * n for urn, n in leaks.items()}

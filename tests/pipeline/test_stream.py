@@ -133,10 +133,10 @@ def test_what_comes_after_the_start_is_for_the_next_time(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--trigger", "soon"], "is no time"),
+        (["--trigger", "soon"], "is not a time"),
         (["--input", "nobody"], "no such file"),
         (["--conf", "x"], "not KEY=VALUE"),
-        (["--batch", "0"], "no whole number above 0"),
+        (["--batch", "0"], "not a whole number above 0"),
     ],
 )
 def test_what_is_wrong_with_a_stream_is_one_clear_line(

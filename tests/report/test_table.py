@@ -67,7 +67,7 @@ def test_what_did_not_pass_is_shown_with_the_differences_and_the_command() -> No
     text = show_journal(journal(PASSED, FAILED, ERRORED, UNSUPPORTED, notes=("left late",)))
     assert "failed  s/a/2 b\n  at /x\n    expected 1\n    found    " in text
     assert "  at the root\n    expected {}\n    found    nothing\n" in text
-    assert "  again: tally suite run 's/a/2 b' --subject go\n" in text
+    assert "  repeat with: tally suite run 's/a/2 b' --implementation go\n" in text
     assert "errored  s/b/1\n  died\n" in text
     assert "unsupported (1): no\n  s/b/2\n" in text
     assert "note: left late" in text
@@ -90,7 +90,7 @@ def test_known_failures_and_alarms_are_shown_with_their_reason() -> None:
     alarm = record("s/a/4", Outcome.PASSED, "issue 8")
     text = show_journal(journal(known, alarm))
     assert "known  s/a/3\n  known: issue 7\n" in text
-    assert "ALARM  s/a/4\n  it passes now, and was known to fail: issue 8\n" in text
+    assert "ALARM  s/a/4\n  it passes now, but is listed as a known failure: issue 8\n" in text
 
 
 def test_a_run_cut_short_says_so() -> None:
@@ -113,7 +113,7 @@ def test_the_scoreboard_says_whose_bytes_are_identical() -> None:
     assert ["s/a", "1/1", "0/1", "-"] in rows
     assert ["all", "2/2", "0/2", "-"] in rows
     assert ["byte-identical", "yes", "no", "(1", "differ)", "-"] in rows
-    assert "babelqueue: not run, no pip" in text
+    assert "babelqueue: not run: no pip" in text
 
 
 def test_an_unsupported_byte_vector_is_not_identical() -> None:
@@ -136,4 +136,4 @@ def test_no_name_reason_or_note_can_draw_on_the_terminal() -> None:
 
 def test_the_command_carries_the_options_of_the_run() -> None:
     text = show_journal(journal(FAILED), ["--cases", "my suite"])
-    assert "again: tally suite run 's/a/2 b' --subject go --cases 'my suite'" in text
+    assert "repeat with: tally suite run 's/a/2 b' --implementation go --cases 'my suite'" in text

@@ -157,7 +157,7 @@ def test_a_claim_that_cannot_be_given_back_hides_no_failure_of_the_handler(
 
     app.publish(URN, {})
     assert app.run(limit=1) == {"dead_lettered": 1}
-    assert "stays claimed until its lease ends: the store raised builtins.OSError" in caplog.text
+    assert "stays reserved until its lease ends: the store raised builtins.OSError" in caplog.text
 
 
 def test_a_transaction_is_asked_of_a_store_that_has_one() -> None:

@@ -80,7 +80,7 @@ def test_what_breaks_its_schema_reaches_no_handler_and_is_a_dead_letter_with_the
     assert app.run(idle=0.05) == {"dead_lettered": 1}
     (letter,) = received(app, "orders.dlq")
     assert letter.dead_letter.reason == "failed"
-    assert letter.dead_letter.error == "the payload breaks its schema: type at /data/id"
+    assert letter.dead_letter.error == "the payload does not match its schema: type at /data/id"
     assert letter.data == {"id": "seven"}
 
 

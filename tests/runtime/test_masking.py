@@ -225,7 +225,7 @@ def test_a_repr_shows_no_body(registry: Path) -> None:
 
 def test_without_a_catalog_a_body_is_a_number_of_bytes(contracts: Contracts) -> None:
     assert show_body(None, URN, b"abc") == "3 bytes"
-    assert show_body(contracts, URN, b'{"a":') == "5 bytes that are no JSON"
+    assert show_body(contracts, URN, b'{"a":') == "5 bytes that are not JSON"
 
 
 def test_what_no_schema_declares_is_masked_too(contracts: Contracts) -> None:

@@ -109,10 +109,10 @@ def test_the_command_relays_and_tells(tmp_path: Path, capsys: pytest.CaptureFixt
     with opened(store) as outbox:
         add(outbox, store, 2)
     assert main(["outbox", "status", "--store", store]) == 0
-    assert capsys.readouterr().out.startswith("2 pending, the oldest for ")
+    assert capsys.readouterr().out.startswith("2 waiting, the oldest for ")
     broker = f"memory://{uuid4().hex}"
     assert main(["outbox", "relay", "--store", store, "--broker", broker, "--idle", "0"]) == 0
-    assert capsys.readouterr().out == "2 sent, 0 faulty\n"
+    assert capsys.readouterr().out == "2 sent, 0 failed\n"
     assert main(["outbox", "status", "--store", store, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found == {"pending": 0, "sent": 2, "faulty": 0, "oldest": None, "faults": []}

@@ -280,4 +280,4 @@ def test_a_broker_by_name_has_to_be_running(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert main(["redrive", "redis", "orders.dlq"]) == 2
-    assert "not running here" in capsys.readouterr().err
+    assert "not running on this machine" in capsys.readouterr().err

@@ -167,9 +167,9 @@ def test_after_a_failure_it_goes_on_where_it_was(tmp_path: Path) -> None:
     frames, space = bare(10), Space()
     keep(tmp_path, frames)
     found, memory = survey([tmp_path], Choice()), find_binding("memory")
-    with pytest.raises(Unavailable, match=r"6 of 10 are sent") as caught:
+    with pytest.raises(Unavailable, match=r"6 of 10 messages were sent") as caught:
         replay(found, Failing(space), memory, rate=30, stopping=Patient())
-    assert caught.value.hint == "go on with --skip 6"
+    assert caught.value.hint == "continue with --skip 6"
     assert replay(found, MemoryTransport(space), memory, skip=6, stopping=Event()) == 4
     with space.changed:
         assert space.take("orders", 100) == frames

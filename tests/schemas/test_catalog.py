@@ -100,7 +100,7 @@ def test_a_symbolic_link_may_not_lead_out(tmp_path: Path) -> None:
     home.mkdir()
     (home / "registry.json").write_text(one("link.json"))
     (home / "link.json").symlink_to(tmp_path / "secret.json")
-    with pytest.raises(Rejected, match="leads out"):
+    with pytest.raises(Rejected, match="a symbolic link points outside"):
         load_catalog(home)
     (home / "link.json").unlink()
     (home / "real.json").write_text('{"type": "string"}')
@@ -116,7 +116,7 @@ def test_a_remote_reference_is_never_fetched(ref: str) -> None:
 
 
 def test_a_reference_may_not_leave_the_folder() -> None:
-    with pytest.raises(Rejected, match=r"s/a\.json:1: /\$ref: .* leaves"):
+    with pytest.raises(Rejected, match=r"s/a\.json:1: /\$ref: .* points outside"):
         parse_catalog(one("s/a.json"), registry({"s/a.json": {"$ref": "../../etc/passwd"}}))
 
 

@@ -161,7 +161,7 @@ def test_a_change_names_its_pointer_and_rule() -> None:
     assert compare(ORDER, new, "strict").changes == (
         Change(
             "/properties/amount/minimum", "minimum-increased", "breaking",
-            "minimum went from 1 to 2",
+            "minimum changed from 1 to 2",
         ),
     )  # fmt: skip
 

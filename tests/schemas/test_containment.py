@@ -249,7 +249,7 @@ def test_a_schema_nested_beyond_the_validator_is_rejected() -> None:
 
 def test_a_budget_of_nothing_gives_unknown() -> None:
     found = compare({"type": "integer"}, {"type": "number"}, "strict", budget=0)
-    assert (found.verdict, found.reason) == ("unknown", "the budget of the pair is spent")
+    assert (found.verdict, found.reason) == ("unknown", "the comparison reached its limit of steps")
 
 
 def test_the_engine_agrees_with_jsonschema_rs_on_values() -> None:

@@ -132,7 +132,7 @@ def test_a_new_registry_beside_another_is_all_new_and_says_so(
     assert main(words) == 0
     told = capsys.readouterr()
     assert "added urn:babel:z:made" in told.out
-    assert "there is no URN at v1: all are new" in told.err
+    assert "v1 has no URNs: all are new" in told.err
 
 
 def test_the_old_manifest_may_be_named_outright(

@@ -49,10 +49,10 @@ REFUSED = {
     "a schema nested up to the bound": (nested('{"allOf":[', "]}", 199), "ecursion"),
     "a remote reference": (wrap({"$ref": "http://127.0.0.1:1/a.json"}), "never fetched"),
     "a reference to a file": (wrap({"$ref": "file:///etc/passwd"}), "never read"),
-    "a reference upwards": (wrap({"$ref": "../../../../etc/passwd"}), "leads nowhere"),
+    "a reference upwards": (wrap({"$ref": "../../../../etc/passwd"}), "points to nothing"),
     "a reference in an $id": (
         wrap({"$id": "http://127.0.0.1:1/", "allOf": [{"$ref": "a.json"}]}),
-        "leads nowhere",
+        "points to nothing",
     ),
     "a pattern too large to compile": (
         wrap({"pattern": "((a{1,1000}){1,1000}){1,1000}"}),
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_refused_in_clear_words(server: Served, name: str
     assert reply.status == 422
     assert reply.code in (42201, 42209)
     message = reply.value["message"]
-    assert words in message or "could not be checked within" in message
+    assert words in message or "took more than" in message
     assert len(reply.body) < 1000
 
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_refused_in_clear_words(server: Served, name: str
 def test_what_is_hard_to_judge_is_answered(server: Served, name: str) -> None:
     reply = server.ask("POST", JUDGE, wrap(ANSWERED[name]))
     assert reply.status in (200, 422)
-    assert reply.value.get("is_compatible") is False or "could not be checked" in str(reply.value)
+    assert reply.value.get("is_compatible") is False or "took more than" in str(reply.value)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_worker_over_its_budget_is_replaced_and_the_next_job_is_done() -> None
             await pool.close()
 
     late, timeouts, then = run(work())
-    assert "within 0.0 seconds" in late.fault
+    assert "took more than 0.0 seconds" in late.fault
     assert timeouts == 1
     assert then.verdict == "compatible"
 
@@ -210,7 +210,7 @@ def test_a_worker_that_dies_is_the_candidates_fault_and_is_replaced() -> None:
             await pool.close()
 
     first, _ = run(work())
-    assert "cannot be checked" in first.fault
+    assert "needs too much memory" in first.fault
 
 
 def test_too_many_candidates_at_once_are_turned_away() -> None:

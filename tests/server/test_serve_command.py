@@ -45,10 +45,10 @@ def test_it_listens_on_loopback_only(served: Served) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--compatibility", "banana"), "'banana' is no compatibility level"),
-        (("--addr", "localhost:http"), "'http' is no port"),
-        (("--port", "70000"), "is no port"),
-        (("--reload-seconds", "-1"), "is no time from 0"),
+        (("--compatibility", "banana"), "unknown compatibility level 'banana'"),
+        (("--addr", "localhost:http"), "'http' is not a port number"),
+        (("--port", "70000"), "is not a port number"),
+        (("--reload-seconds", "-1"), "is not a time from 0"),
         (("--registry", "/nowhere/registry.json"), "No such file"),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_broken_change_is_told_and_the_last_good_registry_is_served(served: Se
     (served.folder / "any.json").write_text(good)
     assert wait_for(served, "ok")["error"] == ""
     log = (served.folder / "stderr.txt").read_text()
-    assert "the registry is broken, the last good one is served" in log
+    assert "the registry files are invalid; the server keeps the last valid registry" in log
 
 
 def test_every_process_ends_with_the_server(folder: Path) -> None:

@@ -45,27 +45,42 @@ def first(document: dict[str, Any], section: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda m: m.update(schema_version=2), "/schema_version is not 1"),
-        (lambda m: m.update(conformance_version="one"), "not of the form 1.2.3"),
-        (lambda m: m.update(suite="other"), "/suite is not"),
-        (lambda m: m["sections"].update(ghost={"scope": "core"}), "announced and not there"),
-        (lambda m: m.update(stray={"cases": []}), "/stray is there and not announced"),
-        (lambda m: m["sections"].pop("trim"), "/trim is there and not announced"),
-        (lambda m: first(m, "trim").pop("clause"), "has no known clause: None"),
-        (lambda m: first(m, "trim").update(clause="none/such"), "has no known clause"),
+        (lambda m: m.update(schema_version=2), "/schema_version must be 1"),
+        (lambda m: m.update(conformance_version="one"), "must have the form 1.2.3"),
+        (lambda m: m.update(suite="other"), "/suite must be"),
+        (
+            lambda m: m["sections"].update(ghost={"scope": "core"}),
+            "listed in `sections` but missing",
+        ),
+        (lambda m: m.update(stray={"cases": []}), "/stray is not listed in `sections`"),
+        (lambda m: m["sections"].pop("trim"), "/trim is not listed in `sections`"),
+        (lambda m: first(m, "trim").pop("clause"), "names an unknown clause: None"),
+        (
+            lambda m: first(m, "trim").update(clause="none/such"),
+            "names an unknown clause: 'none/such'",
+        ),
         (lambda m: m["clauses"].update({"new/rule": "x"}), "/clauses/new/rule has no case"),
-        (lambda m: first(m, "trim").update(name="make-trims-tab"), "two cases are called"),
-        (lambda m: first(m, "trim").pop("expect"), "cannot be read"),
-        (lambda m: m["sqs"]["counts"]["cases"][0].update(expect={}), "expects nothing"),
-        (lambda m: m["sqs"]["counts"]["cases"][0].update(expect={"luck": 1}), "no rule 'luck'"),
+        (lambda m: first(m, "trim").update(name="make-trims-tab"), "two cases have the name"),
+        (lambda m: first(m, "trim").pop("expect"), "cannot read case"),
+        (
+            lambda m: m["sqs"]["counts"]["cases"][0].update(expect={}),
+            "has a call without expectations",
+        ),
+        (
+            lambda m: m["sqs"]["counts"]["cases"][0].update(expect={"luck": 1}),
+            "unknown rule 'luck'",
+        ),
         (lambda m: m["cases"][0]["expect"].pop("urn"), "does not expect urn"),
         (lambda m: m["cases"][0].update(file="fixtures/gone.json"), "fixtures/gone.json"),
-        (lambda m: m["cases"][0].update(producer_schema_valid=False), "fits the envelope schema"),
-        (lambda m: m["cases"][-1].pop("producer_schema_valid"), "does not fit the envelope"),
-        (lambda m: m["bytes"]["keys"].update(file="bytes/order.json"), "is not bytes/keys.json"),
-        (lambda m: m["bytes"]["keys"]["cases"].pop(), "does not list the vectors"),
-        (lambda m: m["bytes"]["keys"]["cases"].reverse(), "does not list the vectors"),
-        (lambda m: m.update(sections=[]), "announces no sections"),
+        (
+            lambda m: m["cases"][0].update(producer_schema_valid=False),
+            "matches the envelope schema",
+        ),
+        (lambda m: m["cases"][-1].pop("producer_schema_valid"), "breaks the envelope schema"),
+        (lambda m: m["bytes"]["keys"].update(file="bytes/order.json"), "must be bytes/keys.json"),
+        (lambda m: m["bytes"]["keys"]["cases"].pop(), "must list the same vectors as"),
+        (lambda m: m["bytes"]["keys"]["cases"].reverse(), "must list the same vectors as"),
+        (lambda m: m.update(sections=[]), "has no `sections`"),
     ],
 )
 def test_a_fault_of_the_manifest_is_found(change: Change, fault: str) -> None:
@@ -75,15 +90,15 @@ def test_a_fault_of_the_manifest_is_found(change: Change, fault: str) -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda v: v.pop("input"), "needs one of input"),
-        (lambda v: v.update(input_base64="e30="), "needs one of input"),
-        (lambda v: v.pop("expect"), "needs one of expect"),
-        (lambda v: v.update(rejected={"code": "x"}), "needs one of expect"),
-        (lambda v: v.update(expect="{"), "expects what is no message"),
-        (lambda v: (v.pop("expect"), v.update(rejected={})), "without a code"),
+        (lambda v: v.pop("input"), "needs either `input`"),
+        (lambda v: v.update(input_base64="e30="), "needs either `input`"),
+        (lambda v: v.pop("expect"), "needs either `expect`"),
+        (lambda v: v.update(rejected={"code": "x"}), "needs either `expect`"),
+        (lambda v: v.update(expect="{"), "expects a text that is not a message"),
+        (lambda v: (v.pop("expect"), v.update(rejected={})), "not a code with an optional pointer"),
         (lambda v: v.update(note="x"), "unknown members: note"),
         (lambda v: (v.pop("input"), v.update(input_base64="e30")), "not standard padded base64"),
-        (lambda v: v.update(name="other"), "does not list the vectors"),
+        (lambda v: v.update(name="other"), "must list the same vectors as"),
     ],
 )
 def test_a_fault_of_a_vector_is_found(change: Change, fault: str) -> None:
@@ -97,7 +112,7 @@ def test_a_file_that_is_no_json_is_found() -> None:
 
 def test_a_file_that_nobody_names_is_found() -> None:
     checked = check({**FILES, "fixtures/alone.json": b"{}"})
-    assert any("no case names it" in one.fault for one in checked.problems)
+    assert any("is not named by any case" in one.fault for one in checked.problems)
 
 
 def test_a_missing_schema_or_manifest_is_found() -> None:

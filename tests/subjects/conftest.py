@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = Path(__file__).parents[2] / "subjects"
-WRITERS = ("go", "node", "java")
+WRITERS = ("tallystick-go", "tallystick-node", "tallystick-java")
 
 
 def _open(name: str) -> ProcessSubject:

@@ -19,10 +19,11 @@ FOLDER = Path(__file__).parents[2] / "subjects"
 MESSAGE_OPERATIONS = {
     "canonical", "decode", "reencode", "make", "retry", "poison_record", "dead_letter", "redrive",
 }  # fmt: skip
+OWN = ("tallystick-go", "tallystick-node", "tallystick-java")
 TOOLS = {
-    "go": "go",
-    "node": "node",
-    "java": "java",
+    "tallystick-go": "go",
+    "tallystick-node": "node",
+    "tallystick-java": "java",
     "babelqueue": "python3",
     "cloudevents-python": "python3",
     "cloudevents-pydantic": "python3",
@@ -57,7 +58,7 @@ def _speak(name: str, *requests: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("name", ["go", "node", "java", "babelqueue", "tallystick"])
+@pytest.mark.parametrize("name", [*OWN, "babelqueue", "tallystick"])
 def test_a_subject_says_who_it_is_and_ends_at_the_end_of_its_input(name: str) -> None:
     (identity,) = _speak(name, {"op": "start", "protocol": 1})
     assert identity["protocol"] == 1
@@ -66,7 +67,7 @@ def test_a_subject_says_who_it_is_and_ends_at_the_end_of_its_input(name: str) ->
     assert set(identity["operations"]) >= MESSAGE_OPERATIONS
 
 
-@pytest.mark.parametrize("name", ["go", "node", "java", "babelqueue"])
+@pytest.mark.parametrize("name", [*OWN, "babelqueue"])
 def test_a_line_ends_at_a_line_feed_only(name: str) -> None:
     given = {"urn": "urn:\u2028\u2029\x85", "queue": "q", "data_base64": _base64("{}")}
     request = {"op": "run", "id": 2**53, "case": "x", "operation": "make", "given": given}
@@ -76,7 +77,7 @@ def test_a_line_ends_at_a_line_feed_only(name: str) -> None:
     assert made["job"] == "urn:\u2028\u2029\x85"
 
 
-@pytest.mark.parametrize("name", ["go", "node", "java", "babelqueue"])
+@pytest.mark.parametrize("name", [*OWN, "babelqueue"])
 def test_what_is_not_offered_is_declared_with_a_reason(name: str) -> None:
     request = {"op": "run", "id": 1, "case": "x", "operation": "gate", "given": {}}
     (answer,) = _speak(name, request, {"op": "stop"})
@@ -132,11 +133,20 @@ def test_a_failed_build_leaves_nothing_to_run(tmp_path: Path) -> None:
 
 
 def test_babelqueue_reports_its_own_bytes_as_they_are(babelqueue: ProcessSubject) -> None:
-    body = '{"data":{"b":1.0,"a":2},"job":"urn:x","extra":1e400}'
+    meta = '{"id":"i","queue":"q","lang":"go","schema_version":1,"created_at":1}'
+    body = f'{{"data":{{"b":1.0,"a":2}},"job":"urn:x","trace_id":"t","meta":{meta},"attempts":0}}'
+    body = body.replace('"attempts":0', '"attempts":0,"extra":1e400')
     answer = babelqueue.call("x", "canonical", {"body_base64": _base64(body)})
     assert answer.result is not None
     written = base64.b64decode(answer.result["bytes_base64"]).decode()
     assert written == body.replace("1e400", "Infinity")
+
+
+def test_babelqueue_rejects_what_its_consumer_does_not_accept(babelqueue: ProcessSubject) -> None:
+    answer = babelqueue.call(
+        "x", "canonical", {"body_base64": _base64('{"job":"urn:x","data":{}}')}
+    )
+    assert answer.result == {"rejected": "accepts() says no"}
 
 
 def test_babelqueue_names_what_it_tolerated(babelqueue: ProcessSubject) -> None:

@@ -246,3 +246,26 @@ json_values = st.recursive(
 )
 def test_no_answer_makes_the_judge_raise(rule: tuple[str, Any], result: dict[str, Any]) -> None:
     assert outcome(rule[0], rule[1], result) in Outcome
+
+
+@pytest.mark.parametrize("expect", [{"warned": True}, {"warnings": ["/timestamp"]}])
+def test_an_implementation_that_declares_no_warnings_is_judged_on_all_else(
+    expect: dict[str, Any],
+) -> None:
+    case = Case("s/x/1", "decode", {}, {"accepted": True, **expect}, "clause")
+    assert judge(case, OK).outcome is Outcome.FAILED
+    silent = judge(case, OK, warnings=False)
+    assert (silent.outcome, "no warnings" in silent.reason) == (Outcome.UNSUPPORTED, True)
+    assert judge(case, {**OK, "accepted": False}, warnings=False).outcome is Outcome.FAILED
+
+
+def test_a_case_that_wants_no_warning_can_pass_without_warnings() -> None:
+    case = Case("s/x/1", "decode", {}, {"accepted": True, "warned": False}, "clause")
+    assert judge(case, OK, warnings=False).outcome is Outcome.PASSED
+
+
+def test_the_steps_of_a_case_are_judged_without_warnings_too() -> None:
+    steps = {"steps": [{"accepted": True, "warned": True}]}
+    case = Case("s/x/1", "steps", {}, steps, "clause")
+    assert judge(case, {"steps": [OK]}).outcome is Outcome.FAILED
+    assert judge(case, {"steps": [OK]}, warnings=False).outcome is Outcome.UNSUPPORTED

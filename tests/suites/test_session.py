@@ -111,7 +111,7 @@ def test_the_proof_needs_tallystick_itself_to_conform() -> None:
 
 
 def test_a_subject_is_a_name_or_a_command_line() -> None:
-    assert subject_name("go") == "go"
+    assert subject_name("tallystick-go") == "tallystick-go"
     assert subject_name("/usr/bin/env python 'a b'") == "env"
 
 
@@ -123,7 +123,7 @@ def test_a_subject_that_makes_no_sense_is_a_usage_error(given: str) -> None:
 
 def test_a_named_subject_that_is_not_here_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
-        open_subject("go", PLAN.deadlines, lambda _: None, tmp_path)
+        open_subject("tallystick-go", PLAN.deadlines, lambda _: None, tmp_path)
 
 
 def test_every_named_subject_has_a_start() -> None:

@@ -77,13 +77,13 @@ def test_an_honest_subject_passes_and_is_gone_afterwards(opened: list[ProcessSub
         ("dies", "no more memory"),
         ("exits", "exit code 7"),
         ("garbage", "Segmentation fault?"),
-        ("wrong-id", "answered call 41 when call 1 was asked"),
+        ("wrong-id", "answered call 41 instead of call 1"),
         ("both", "exactly one of"),
         ("neither", "exactly one of"),
-        ("list-result", "not a message of the protocol"),
-        ("text-id", "not a message of the protocol"),
-        ("nan", "NaN is not JSON"),
-        ("deep", "deeper than"),
+        ("list-result", "not a protocol message"),
+        ("text-id", "not a protocol message"),
+        ("nan", "NaN is not a JSON value"),
+        ("deep", "nested too deep to compare"),
     ],
 )
 def test_a_breach_gives_errored_with_what_was_seen(
@@ -130,7 +130,7 @@ def test_a_subject_is_started_again_after_each_breach(opened: list[ProcessSubjec
 
 def test_a_subject_that_is_late_again_and_again_is_given_up(opened: list[ProcessSubject]) -> None:
     verdicts = run(liar("hangs", opened, SHORT), 8)
-    assert ["given up" in v.reason for v in verdicts] == [False] * 5 + [True] * 3
+    assert ["stopped after" in v.reason for v in verdicts] == [False] * 5 + [True] * 3
     assert {v.outcome for v in verdicts} == {Outcome.ERRORED}
 
 
@@ -155,7 +155,7 @@ def test_a_subject_that_says_error_is_errored_and_keeps_running(
 ) -> None:
     verdicts = run(liar("error", opened))
     assert {v.outcome for v in verdicts} == {Outcome.ERRORED}
-    assert verdicts[0].reason == "the subject says: disk full"
+    assert verdicts[0].reason == "the implementation reported an error: disk full"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_subject_that_says_error_is_errored_and_keeps_running(
         ("start-hangs", "deadline"),
         ("start-dies", "is not on the PATH"),
         ("start-garbage", "Welcome!"),
-        ("start-other-protocol", "not a message of the protocol"),
+        ("start-other-protocol", "not a protocol message"),
         ("start-without-operations", "operations"),
     ],
 )

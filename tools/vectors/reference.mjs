@@ -22,8 +22,8 @@ const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => '--
 console.log(`<!-- written by tools/vectors/reference.mjs; do not edit -->
 # The standard
 
-Version ${whole.conformance_version}: ${total} cases in ${all.length} sections, of which ${Object.values(bytes).reduce((sum, theme) => sum + theme.vectors.length, 0)} are byte vectors. Every case names the clause it holds
-somebody to, and every clause has a case that fails without it.
+Version ${whole.conformance_version}: ${total} cases in ${all.length} sections, of which ${Object.values(bytes).reduce((sum, theme) => sum + theme.vectors.length, 0)} are byte vectors. Every case names the clause that it
+checks, and every clause has a case that fails without it.
 
 | path | what |
 |---|---|
@@ -36,29 +36,29 @@ somebody to, and every clause has a case that fails without it.
 
 A section is a list of cases, or an object with \`cases\` and sub-blocks that have \`cases\` of their
 own. A case's full name is \`standard/<section>/<name>\`, or \`standard/<section>/<sub-block>/<name>\`.
-The sections that suite 1.8.0 has are written with its fields. A block that names an \`operation\`
-is written in the words of [the subject protocol](protocol.md): \`given\` is sent, \`expect\` is judged.
+The sections of suite 1.8.0 use the fields of that suite. A block with an \`operation\` uses the
+words of [the protocol](protocol.md): \`given\` is sent, the answer is compared with \`expect\`.
 
-| in \`given\` and \`expect\` | stands for |
+| in \`given\` and \`expect\` | means |
 |---|---|
 | \`<name>_text\` | \`<name>_base64\` of the UTF-8 bytes of that text |
 | \`<name>_file\`, \`file\` | \`<name>_base64\` (\`body_base64\`) of a fixture |
 | \`members\`, \`contains\` | these members of the result, exactly, or at least these |
 | \`bytes\` | these bytes |
-| \`matches\` | a text that matches this pattern as a whole |
-| \`nowhere\` | pointers at which the result has nothing |
-| \`types\` | native types, judged where the subject says any |
-| \`rejected\` | a rejection; its \`code\` and \`pointer\` are judged where the subject gives them |
+| \`matches\` | the whole text matches this pattern |
+| \`nowhere\` | the result has no member at these pointers |
+| \`types\` | native types; compared if the implementation reports any |
+| \`rejected\` | a rejection; its \`code\` and \`pointer\` are compared if the implementation reports them |
 
 A byte vector has \`name\`, \`clause\`, \`input\` or \`input_base64\`, and either \`expect\` (the canonical
-text) or \`rejected\` with our \`code\` and, where there is one, the \`pointer\`. A subject that gives no
-code is judged by the rejection alone.
+text) or \`rejected\` with our \`code\` and, where there is one, the \`pointer\`. If an implementation reports no
+code, only the rejection itself is checked.
 
-\`producer_schema_valid: false\` marks a fixture that does not fit the schema on purpose.
+\`producer_schema_valid: false\` marks a fixture that is invalid by the schema on purpose.
 
 ## Sections
 
-${table(['section', 'scope', 'cases', 'about'], all.map(([name, cases]) => [`\`${name}\``, whole.sections[name].scope, cases.length, whole[name].description ?? 'Whole envelopes: accepted or not, and what they say.']))}
+${table(['section', 'scope', 'cases', 'about'], all.map(([name, cases]) => [`\`${name}\``, whole.sections[name].scope, cases.length, whole[name].description ?? 'Whole envelopes: whether they are accepted, and their values.']))}
 
 ## Byte vectors
 

@@ -39,6 +39,8 @@ const held = (input) => (typeof input === 'string' ? { input } : { input_base64:
 // Three kinds of byte vector: it comes back as it is, it changes, or it is rejected.
 export const same = (name, clause, input) => ({ name, clause, input, expect: input });
 export const turns = (name, clause, input, expect) => ({ name, clause, ...held(input), expect });
+// A body that decodes, but that no consumer accepts, has no canonical bytes (docs/reference/protocol.md).
+export const unaccepted = (name, clause, input) => rejected(name, clause, input, 'not_accepted');
 export const rejected = (name, clause, input, code, pointer) => ({
   name, clause, ...held(input), rejected: pointer === undefined ? { code } : { code, pointer },
 });

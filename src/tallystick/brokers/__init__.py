@@ -1,4 +1,4 @@
-"""What each broker natively carries: one folder and one row per broker."""
+"""The broker bindings: one folder and one row per broker."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ BROKERS: Final[Mapping[str, Broker]] = {
 
 
 def find_binding(broker: str, layout: str = "") -> Binding:
-    """Give a broker's table by name, in the layout asked for, or say which there are."""
+    """Return the binding of a broker, in the given layout, or raise an error with the names."""
     if broker not in BROKERS:
-        hint = f"one of {', '.join(BROKERS)}"
+        hint = f"use one of {', '.join(BROKERS)}"
         raise UsageError(f"unknown broker {broker!r}", code="broker", hint=hint)
     row = BROKERS[broker]
     if layout and layout not in row.layouts:
         known = ", ".join(row.layouts) or "none"
         raise UsageError(
-            f"{broker} has no layout {layout!r}", code="layout", hint=f"it has {known}"
+            f"{broker} has no layout {layout!r}", code="layout", hint=f"its layouts: {known}"
         )
     return row.layouts[layout] if layout else row.binding

@@ -1,7 +1,7 @@
-"""The reference page of the bindings, written from the tables themselves.
+"""Write the reference page of the bindings from their tables.
 
-`docs/reference/bindings.md` is this text; a test holds the two together, so no row of a table can
-change without the page saying so.
+`docs/reference/bindings.md` is this text. A test compares the two, so a change of a table always
+changes the page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["describe", "reference"]
 _HEAD = """# Broker bindings: the tables
 
 Written from the tables in `tallystick.brokers` by `tallystick.brokers.reference`; do not edit.
-What the rules mean stands in [the concept](../concepts/bindings.md).
+The rules are explained in [the concept page](../concepts/bindings.md).
 """
 
 
@@ -64,10 +64,10 @@ def _rules(binding: Binding) -> Iterable[tuple[str, str]]:
     yield "version gate", f"`{gate.section}.{gate.key}` as {natives}" if gate else "none"
     if extras:
         limit = "no limit" if extras.limit is None else f"at most {extras.limit} fields in all"
-        yield "headers ride in", f"`{extras.section}` as {extras.type}, {limit}"
+        yield "headers are carried in", f"`{extras.section}` as {extras.type}, {limit}"
         yield "hyphens in their names", f"`{extras.hyphen}`"
     else:
-        yield "headers ride in", "nothing: they are dropped"
+        yield "headers are carried in", "nothing: they are dropped"
     delay = binding.delay
     if delay:
         fifo = "allowed" if delay.fifo else "refused"

@@ -1,9 +1,9 @@
-"""TLS in the URL of a broker, in the same two options on every transport that has it.
+"""TLS options of broker URLs, the same on every transport with TLS.
 
-    ca=FILE     trust the certificates in this PEM file, and no others; without it, the system's
-    verify=0    take any certificate; without it, the chain and the host name are checked
+    ca=FILE     trust only the certificates in this PEM file (default: those of the system)
+    verify=0    accept any certificate (default: check the chain and the host name)
 
-They stand in URLs that ask for TLS and in no others: a switch that does nothing would be a trap.
+They are refused in a URL that does not use TLS, because they would have no effect.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def read_tls(address: Address, *, secure: bool, instead: str) -> Tls | None:
     if not secure:
         if given:
             raise UsageError(
-                f"{given[0]} is about TLS, and this {address.broker} URL does not ask for it",
+                f"{given[0]} is a TLS option, but this {address.broker} URL does not use TLS",
                 code="url_option",
-                hint=f"ask for TLS with {instead}",
+                hint=f"use TLS with {instead}",
             )
         return None
     tls = Tls(address.options.get("ca", ""), is_on(address, "verify", default=True))
@@ -54,15 +54,15 @@ def read_tls(address: Address, *, secure: bool, instead: str) -> Tls | None:
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror if isinstance(error, FileNotFoundError) else "no PEM certificate"
         raise UsageError(
-            f"the ca file {tls.ca!r} cannot be used: {reason}",
+            f"cannot use the ca file {tls.ca!r}: {reason}",
             code="url_option",
-            hint="ca is a file of PEM certificates to trust",
+            hint="ca must name a file with trusted PEM certificates",
         ) from error
     return tls
 
 
 def find_fault(tls: Tls | None, host: str, port: int, timeout: float) -> str:
-    """Shake hands once more and say what is wrong, for clients that only say that something is."""
+    """Repeat the TLS handshake and describe its error, for clients that give no reason."""
     if tls is None:
         return ""
     try:

@@ -1,7 +1,7 @@
-"""The command `tally`: noun, then verb. The only code that prints or exits.
+"""The command `tally`: noun, then verb. Only this package prints or exits.
 
-Exit 0 conforms, 1 a finding, 2 usage or I/O. Data goes to stdout, talk to stderr. A noun's module
-is imported when its noun is used, so that `tally --version` starts as quickly as Python does.
+Exit codes: 0 conforms, 1 finding, 2 usage or I/O error. Data goes to stdout, messages to stderr.
+The module of a noun is imported when the noun is used, so `tally --version` starts quickly.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ from tallystick import __version__
 __all__ = ["NOUNS", "main"]
 
 NOUNS: dict[str, str] = {
-    "prove": "the main job: run the standard on every implementation at hand",
-    "doctor": "what is installed, what is missing, how to get it",
-    "envelope": "show, encode, project, reconcile messages; find what others would alter",
-    "event": "convert CloudEvents between formats, or say where one is wrong",
-    "schema": "the git-native registry: check, validate, compat, export, privacy, serve",
-    "broker": "start, stop and look at real brokers on this machine",
-    "outbox": "publish what your transactions have committed, and look at what waits",
-    "faults": "break brokers, workers and connections, and count what is lost",
+    "prove": "run the conformance suite on every installed implementation",
+    "config": "show the settings of this project, and where each value comes from",
+    "completion": "print the completion script for bash, zsh or fish",
+    "doctor": "show what is installed, what is missing, and how to install it",
+    "examples": "write the example files that the guides use",
+    "envelope": "inspect, encode and map one message; find values that JSON libraries change",
+    "event": "convert CloudEvents between formats, or validate them",
+    "schema": "schema registry in git: check, validate, compat, export, privacy, serve",
+    "broker": "start, stop and list real brokers on this machine",
+    "outbox": "publish the messages that your transactions committed; show the waiting ones",
+    "faults": "kill brokers, workers and connections during a run; count lost messages",
     "run": "handle messages: run the worker of an app, `module:app`",
-    "capture": "tap a queue and keep what is there, without consuming it",
+    "capture": "record the messages of a queue without consuming them",
     "replay": "send captured messages to a queue, byte for byte",
-    "redrive": "send dead letters back to work",
-    "suite": "run the executable contract on any implementation, in any language",
-    "standard": "check the suite itself, and keep vendored copies in step",
-    "lab": "circuits on real brokers: between clients in many languages, and in tiers",
-    "report": "one offline page of one or more runs",
-    "journal": "show a run, or compare two",
-    "pipeline": "the same proof on captured traffic of any size, on Spark",
+    "redrive": "move dead letters back to their queues",
+    "suite": "run the conformance suite on any implementation, in any language",
+    "standard": "check the conformance suite itself, and keep copies of it up to date",
+    "lab": "exchange messages between clients in many languages, over real brokers",
+    "report": "write one offline HTML page about one or more runs",
+    "journal": "show one run, or compare two",
+    "pipeline": "check captured traffic of any size, on Spark",
 }
 """Every noun and its line of help; the module `tallystick.cli.<noun>` registers its verbs."""
 

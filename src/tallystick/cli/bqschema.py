@@ -1,10 +1,11 @@
-"""`bqschema`: a drop-in for the Go tool of that name, so that a CI can swap it in.
+"""`bqschema`: a replacement for the Go tool of that name, with the same interface.
 
-Same commands, flags, texts and exit codes: 0 valid or compatible, 1 a violation or a breaking
-change, 2 usage or I/O. Where the Go tool departs from its own README, the README holds: removing a
-field is breaking in any model, changes behind `$ref` and combinators are seen, a mark works at any
-depth, lengths are characters, big integers stay exact, an exported reference leads somewhere. An
-address without a host means loopback. For a gate that fails closed use `tally schema`.
+It has the same commands, flags, texts and exit codes: 0 valid or compatible, 1 a violation or a
+breaking change, 2 usage or I/O error. Where the Go tool differs from its own README, this tool
+follows the README: removing a field is breaking in any model, changes behind `$ref` and combinators
+are found, a mark works at any depth, lengths are characters, big integers stay exact, and an
+exported reference has a target. An address without a host means loopback. For a gate that fails on
+unknown results use `tally schema`.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from tallystick.cli.bqschema_registry import (
     read_schema_file,
 )
 from tallystick.cli.bqschema_rules import find_lines, find_violations, path_of_pointer
-from tallystick.core.errors import Rejected, TallystickError, UsageError
+from tallystick.core.errors import MissingExtra, Rejected, TallystickError, UsageError
+from tallystick.core.extras import check_extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "main"]
 
 _USAGE: Final = """\
 bqschema — file-based per-URN schema governance for BabelQueue
@@ -68,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TallystickError as error:
         sys.stdout.flush()
         print(f"bqschema: {error.message}", file=sys.stderr)
+        if isinstance(error, MissingExtra):
+            print(f"  hint: {error.hint}", file=sys.stderr)
         return 2
 
 
@@ -79,10 +83,10 @@ def _run(words: list[str]) -> int:
     if name in ("help", "-h", "--help"):
         print(_USAGE)
         return 0
-    if name not in _COMMANDS:
+    if name not in COMMANDS:
         print(f"bqschema: unknown command {quote(name)}\n\n{_USAGE}", file=sys.stderr)
         return 2
-    flags, command = _COMMANDS[name]
+    flags, command = COMMANDS[name]
     return command(*parse_flags(name, flags, rest))
 
 
@@ -136,10 +140,10 @@ def _compat(_: dict[str, Any], words: list[str]) -> int:
 
 
 def _breaks(words: list[str], old: Any, new: Any) -> tuple[list[str], str]:
-    """Give the breaking changes, or why none could be proven or ruled out.
+    """Return the breaking changes, or why nothing could be proven.
 
-    The proof decides; the reference's rules word what it finds, and stand in where no proof can
-    be had because a schema does not compile.
+    The proof decides. The rules of the reference give the texts, and replace the proof if a schema
+    does not compile.
     """
     from tallystick.schemas.compat import compare_bundled  # noqa: PLC0415 - loads jsonschema-rs
 
@@ -223,6 +227,7 @@ def _serve(flags: dict[str, Any], _: list[str]) -> int:
     from tallystick.server.reload import open_store  # noqa: PLC0415
     from tallystick.server.serve import listen, serve  # noqa: PLC0415
 
+    check_extra("server")
     level = read_level(flags["compatibility"])
     host, _colon, port = flags["addr"].rpartition(":")
     if not port.isdecimal():
@@ -337,7 +342,7 @@ def _mask(registry: Registry, file: str, named: str) -> int:
     return 0
 
 
-_COMMANDS: Final[
+COMMANDS: Final[
     dict[str, tuple[tuple[Flag, ...], Callable[[dict[str, Any], list[str]], int]]]
 ] = {
     "validate": ((_REGISTRY,), _validate),

@@ -1,7 +1,7 @@
-"""Flags as Go's `flag` package reads them: `-x v`, `--x v`, `-x=v`, and none after the first word.
+"""Read flags as Go's `flag` package does: `-x v`, `--x v`, `-x=v`, none after the first argument.
 
-`-h` prints the flags and succeeds; an unknown flag prints them and fails with 2. All of it goes to
-stderr.
+`-h` prints the flags and succeeds; an unknown flag prints them and fails with 2. All of this goes
+to stderr.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def parse_flags(
 
 
 def _stop(command: str, flags: Sequence[Flag], fault: str) -> NoReturn:
-    """Print the fault, if any, and the flags; exit 2, or 0 when only asked for help."""
+    """Print the error, if any, and the flags; exit 2, or 0 for a request for help."""
     lines = [fault] if fault else []
     lines.append(f"Usage of {command}:")
     for flag in sorted(flags, key=lambda one: one.name):

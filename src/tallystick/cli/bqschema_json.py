@@ -1,9 +1,9 @@
-"""JSON as the reference tool reads and writes it, down to the wording of an error.
+"""Read and write JSON like the reference tool, with the same error texts.
 
-Reading: the first fault in the words of Go's decoder; the last of two equal members counts; what is
-not UTF-8 becomes U+FFFD. Unlike Go, integers keep every digit and nesting ends at `MAX_DEPTH`.
-Writing: two spaces, members sorted by their bytes, `<`, `>` and `&` escaped. `quote` and `show` are
-the verbs `%q` and `%v`.
+Reading: the first error has the text of Go's decoder; of two equal members the last counts; bytes
+that are not UTF-8 become U+FFFD. Unlike Go, integers keep every digit, and nesting is limited to
+`MAX_DEPTH`. Writing: two spaces, members sorted by their bytes, `<`, `>` and `&` escaped. `quote`
+and `show` are the verbs `%q` and `%v`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _EXACT: Final = 2**53
 
 
 class DecodeError(Exception):
-    """A text that is not JSON, or not what was expected; the message is Go's."""
+    """A text that is not JSON, or not the expected JSON; the message is Go's."""
 
 
 def decode(raw: bytes) -> Any:
-    """Read one JSON text or raise `DecodeError`; C reads what is plain, we whatever is not."""
+    """Read one JSON text or raise `DecodeError`; plain texts are read by the C parser."""
     if b"\\u" not in raw and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
         with suppress(ValueError):
             return json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite)
@@ -61,7 +61,7 @@ def decode_object(raw: bytes) -> dict[str, Any] | None:
 
 
 class _Reader:
-    """One pass over a text, byte by byte; containers are kept on a stack, so depth is no matter."""
+    """One pass over a text, byte by byte; a stack of containers allows any depth."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0

@@ -1,8 +1,8 @@
-"""The registry as the reference reads it: which URN has which file, and its words for a fault.
+"""Read the registry like the reference tool: the file of each URN, with the same error texts.
 
-The manifest is read leniently: members that are not known are passed over, names count in any case,
-paths may lead anywhere. A schema is an object, or null, which accepts everything. What a schema
-refers to is brought in from the registry's folder and never from elsewhere.
+Unknown members of the manifest are ignored, names match in upper and lower case, and paths may lead
+anywhere. A schema is an object, or null, which accepts everything. References are resolved inside
+the folder of the registry and nowhere else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Registry", "fail", "load_registry", "read_file", "read_schema_file"]
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Where the manifest stands, and the path of each URN's schema, in lexical order."""
+    """The path of the manifest, and the path of each URN's schema, in lexical order."""
 
     folder: str
     paths: dict[str, str]
@@ -39,7 +39,7 @@ class Registry:
         return _schema(raw, f"registry: {quote(urn)}: ")
 
     def bundled(self, urn: str) -> Any:
-        """Read the schema of a URN with what it refers to."""
+        """Read the schema of a URN with all schemas that it refers to."""
         return bundle_file(Path(self.folder), self.paths[urn], self.read(urn))
 
 
@@ -126,7 +126,7 @@ def _schema(raw: bytes, prefix: str) -> Any:
 
 
 def bundle_file(folder: Path, path: str, schema: Any) -> Any:
-    """Bring in what a schema refers to; a schema without references is given as it is."""
+    """Include the schemas that a schema refers to; without references it stays unchanged."""
     check_dialects(schema, path)
     if '"$ref"' not in json.dumps(schema):
         return schema

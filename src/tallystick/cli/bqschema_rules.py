@@ -1,9 +1,9 @@
-"""The rules of the reference, in its words: the subset that validates, and what breaks a consumer.
+"""The rules of the reference tool, with its texts: validation, and breaking changes.
 
-The subset is by design: type, required, properties, additionalProperties, items, enum, const,
-minLength, minimum; a keyword counts under the type it belongs to, and what is unknown is ignored.
-Where the reference departs from its own documents, the documents hold: lengths are characters,
-numbers are exact, a declared property is declared, and a removed one is breaking in any model.
+The subset is: type, required, properties, additionalProperties, items, enum, const, minLength,
+minimum. A keyword applies to the type that it belongs to; unknown keywords are ignored. Where the
+reference differs from its own documents, the documents apply: lengths are characters, numbers are
+exact, a declared property is declared, and removing one is breaking in any model.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`tally broker`: real brokers on this machine, without Docker and without root.
+"""`tally broker`: run real brokers on this machine, without Docker and without root.
 
-Exit 0 done, 1 a finding (`status`: not running; `down`: had to be killed), 2 could not.
+Exit 0 done, 1 finding (`status`: not running; `down`: had to be killed), 2 error.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ _MB: Final = 1_000_000
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
-    listed = verbs.add_parser("list", help="every broker, its version, whether it is fetched")
+    listed = verbs.add_parser(
+        "list", help="list the brokers, their versions, and whether they are downloaded"
+    )
     listed.set_defaults(run=_list)
-    fetched = verbs.add_parser("fetch", help="fetch without starting")
+    fetched = verbs.add_parser("fetch", help="download without starting")
     fetched.set_defaults(run=_fetch)
-    started = verbs.add_parser("up", help="start, and return when it answers")
+    started = verbs.add_parser("up", help="start a broker, and return when it accepts connections")
     started.set_defaults(run=_up)
-    stopped = verbs.add_parser("down", help="stop (all, if none is named)")
+    stopped = verbs.add_parser("down", help="stop brokers (default: all)")
     stopped.set_defaults(run=_down)
-    looked = verbs.add_parser("status", help="what runs, and where it answers")
+    looked = verbs.add_parser("status", help="show the running brokers and their URLs")
     looked.set_defaults(run=_status)
     for verb in (fetched, started, stopped, looked):
         count = "+" if verb in (fetched, started) else "*"
@@ -57,10 +59,14 @@ def register(parser: argparse.ArgumentParser) -> None:
         verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
     for verb in (started, stopped):
         verb.add_argument(
-            "--limit", type=wait, default=LIMIT, metavar="SECONDS", help="default: 60"
+            "--limit",
+            type=wait,
+            default=LIMIT,
+            metavar="SECONDS",
+            help="maximum time to wait (default: 60)",
         )
-    started.add_argument("--fresh", action="store_true", help="wipe its data first")
-    started.add_argument("--port", type=port, help="the client's port (default: any free one)")
+    started.add_argument("--fresh", action="store_true", help="delete its data before the start")
+    started.add_argument("--port", type=port, help="port for clients (default: a free port)")
     stopped.add_argument("--wipe", action="store_true", help="delete its data too")
 
 
@@ -70,7 +76,7 @@ def _list(arguments: argparse.Namespace) -> int:
         print(json.dumps({"brokers": rows}))
         return 0
     for row in rows:
-        here = "fetched" if row["fetched"] else "not fetched"
+        here = "fetched" if row["fetched"] else "not downloaded"
         print(f"{row['name']:11}{row['version']:9}{here:13}{row['state']:9} {row['title']}")
     return 0
 
@@ -101,7 +107,8 @@ def _up(arguments: argparse.Namespace) -> int:
         )
         found.append(running)
         if not arguments.json:
-            print(_line(running), flush=True)
+            print(_started(running), flush=True)
+            talk.say(_next_step(name))
 
     code = _each(arguments.names, start)
     if arguments.json:
@@ -116,9 +123,9 @@ def _down(arguments: argparse.Namespace) -> int:
         was = status(name).state
         gone[name] = down(name, wipe=arguments.wipe, limit=arguments.limit)
         if not gone[name]:
-            talk.say(f"{name} did not stop in {arguments.limit:.0f} s and was killed")
+            talk.say(f"{name} did not stop within {arguments.limit:.0f} s and was killed")
         elif was != "down":
-            talk.say(f"{name} is down")
+            talk.say(f"{name} has stopped")
 
     code = _each(arguments.names or NAMES, end)
     if arguments.json:
@@ -137,8 +144,18 @@ def _status(arguments: argparse.Namespace) -> int:
             print(_line(one.found) if one.state == "running" and one.found else
                   f"{one.name:11}{one.state}")  # fmt: skip
         if not seen:
-            print("no broker runs; `tally broker up NAME` starts one", file=sys.stderr)
+            print("no broker is running; start one with `tally broker up NAME`", file=sys.stderr)
     return int(any(one.state != "running" for one in seen))
+
+
+def _started(running: Running) -> str:
+    return f"{running.name} is up: {running.url}  (pid {running.pid}, {running.version})"
+
+
+def _next_step(name: str) -> str:
+    """Say how to use a broker that has started: by its name or its URL, and how to stop it."""
+    call = f'Outbox("{name}")' if name in STORES else f'App("{name}")'
+    return f"  use the URL, or the name: {call}; stop it with: tally broker down {name}"
 
 
 def _line(running: Running) -> str:
@@ -164,7 +181,7 @@ def _view(one: Status) -> dict[str, Any]:
 
 
 def _each(names: Sequence[str], do: Callable[[str, Talk], object]) -> int:
-    """Do it for every name, one after the other; one that fails does not stop the rest."""
+    """Do it for every name, one after the other; a failure does not stop the others."""
     for name in names:
         find_server(name)  # a wrong name is said before anything is done
     worst = 0

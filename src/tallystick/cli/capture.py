@@ -1,7 +1,8 @@
-"""`tally capture URL QUEUE -o FOLDER`: keep what is in a queue, and take nothing from it.
+"""`tally capture URL QUEUE -o FOLDER`: record the messages of a queue without consuming them.
 
-It follows the queue until Ctrl-C, `--limit`, `--for` or `--idle`. What was captured is on disk at
-once; the files are finished at the end. docs/guides/capture.md says what each broker shows.
+It follows the queue until Ctrl-C, `--limit`, `--for` or `--idle`. Captures are written to disk at
+once; the files get their final format at the end. docs/guides/capture.md says what each broker
+shows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from threading import Event
 
 from tallystick.cli.counter import CountLine
 from tallystick.cli.numbers import above_zero, from_zero, seconds, wait
-from tallystick.cli.urls import URL_HELP, find_url
+from tallystick.cli.urls import URL_HELP
 from tallystick.core.tap import STARTS, Watch
 from tallystick.runtime.capture_files import CaptureFiles
 from tallystick.runtime.capture_finish import FORMS
@@ -32,20 +33,25 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
     add("url", metavar="BROKER", help=URL_HELP)
-    add("queue", metavar="QUEUE")
-    add("-o", "--out", required=True, metavar="FOLDER", help="where the files go")
-    add("--format", choices=FORMS, default="jsonl", help="of the finished files")
-    add("--from", dest="start", choices=STARTS, help="default: earliest; latest with --exchange")
-    add("--limit", type=from_zero, metavar="N", help="end after so many frames")
-    add("--for", dest="seconds", type=wait, metavar="SECONDS", help="end after so long")
-    add("--idle", type=wait, metavar="SECONDS", help="end when nothing came for so long")
-    add("--node", default="", help="the name under which it is kept (default: tally)")
-    add("--max-bytes", type=above_zero, default=64 << 20, help="begin another file at this size")
-    add("--max-age", type=seconds, default=300.0, help="begin another file after so many seconds")
-    add("--exchange", default="", help="RabbitMQ: the exchange that feeds the queue")
-    add("--key", default="", help="RabbitMQ: the routing key (default: the queue's name)")
+    add("queue", metavar="QUEUE", help="queue or topic to read")
+    add("-o", "--out", required=True, metavar="FOLDER", help="folder for the capture files")
+    add("--format", choices=FORMS, default="jsonl", help="format of the finished files")
+    add(
+        "--from",
+        dest="start",
+        choices=STARTS,
+        help="where to start reading (default: earliest; with --exchange: latest)",
+    )
+    add("--limit", type=from_zero, metavar="N", help="stop after N frames")
+    add("--for", dest="seconds", type=wait, metavar="SECONDS", help="stop after this time")
+    add("--idle", type=wait, metavar="SECONDS", help="stop when no message arrived for this time")
+    add("--node", default="", help="name of this node in the captures (default: tally)")
+    add("--max-bytes", type=above_zero, default=64 << 20, help="start a new file at this size")
+    add("--max-age", type=seconds, default=300.0, help="start a new file after this many seconds")
+    add("--exchange", default="", help="RabbitMQ: exchange that feeds the queue")
+    add("--key", default="", help="RabbitMQ: routing key (default: name of the queue)")
     add("--peek", action="store_true", help="RabbitMQ: take messages and put them back")
-    add("--json", action="store_true", help="the result as one object on stdout")
+    add("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run=_run)
 
 
@@ -69,14 +75,14 @@ def _run(args: argparse.Namespace) -> int:
     )
     with closing(files), CountLine("frames") as line, Signals(stopping, enabled=True):
         count = capture_queue(
-            find_url(args.url),
+            args.url,
             watch,
             files,
             limit=args.limit if args.limit is not None else _PEEKED if args.peek else None,
             seconds=args.seconds,
             idle=args.idle if args.idle is not None else 1.0 if args.peek else None,
             stopping=stopping,
-            ready=lambda: _say(f"tally: looking at {args.queue}; stop with Ctrl-C"),
+            ready=lambda: _say(f"tally: reading {args.queue}; stop with Ctrl-C"),
             counted=line,
         )
     if args.json:

@@ -1,4 +1,4 @@
-"""A count on a terminal, drawn on stderr at most ten times a second; nothing where nobody looks."""
+"""Show a count on a terminal, on stderr, at most ten times a second; nothing without a terminal."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Find the noun's module, run its verb, and turn every error into one clear line and a hint.
+"""Import the module of a noun, run its verb, and turn every error into one line and a hint.
 
-Output is UTF-8 whatever the locale says; what UTF-8 cannot carry is written with backslashes. A
-reader that goes away before the end gives exit 141, as it does in a shell: never 0, which would
-say that everything conforms. What nobody foresaw is a fault of ours: one line, and exit 2. With
-`--json` an error is an object on stdout, too, on one line; what argparse refuses is on stderr only.
+Output is UTF-8 in every locale; characters that UTF-8 cannot carry are written with backslashes. If
+the reader of the output closes it early, the exit code is 141, as in a shell; it is never 0, which
+would mean that everything conforms. An unexpected exception is one line and exit 2. With `--json`
+an error is also one JSON object on stdout, on one line; errors of argparse go to stderr only.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from pathlib import Path
 from typing import Final
 
 from tallystick import __version__
+from tallystick.cli.config.arguments import resolve
 from tallystick.core.errors import TallystickError, Unavailable, exit_code
+from tallystick.core.extras import check_extra, explain_import
+from tallystick.core.variables import TRACEBACK
 
-__all__ = ["BROKEN_PIPE", "TRACEBACK", "name_fault", "run", "write_fault"]
+__all__ = ["BROKEN_PIPE", "name_fault", "name_internal", "run", "write_fault"]
 
 BROKEN_PIPE: Final = 141
 """128 + SIGPIPE: the reader has seen enough, and nobody can say how it would have ended."""
 
-TRACEBACK: Final = "TALLY_TRACEBACK"
-"""Set this in the environment, and an internal fault is raised with its traceback."""
-
 _HINTS: Final = {
-    errno.ENOSPC: "the disk is full, or the file takes nothing; what was written is not whole",
-    errno.EACCES: "you may not read or write there",
-    errno.ENOENT: "is the name right, and the folder there?",
-    errno.EISDIR: "a file is due, not a folder",
+    errno.ENOSPC: "the disk is full or the file cannot grow; the output is incomplete",
+    errno.EACCES: "you have no permission to read or write there",
+    errno.ENOENT: "check the name and that the folder exists",
+    errno.EISDIR: "name a file, not a folder",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
-    errno.ELOOP: "a link leads to itself",
+    errno.ELOOP: "a symbolic link points to itself",
 }
 
 
 def run(argv: list[str], nouns: Mapping[str, str]) -> int:
     """Parse and run; 0 conforms, 1 a finding, 2 usage or I/O."""
     if not _prepare_output():
-        return _fail("standard output is closed", "Send it to a file, or to /dev/null.", 2)
+        return _fail("standard output is closed", "redirect it to a file or to /dev/null", 2)
     arguments = argparse.Namespace()
     try:
         code = _run(argv, nouns, arguments)
@@ -61,11 +61,7 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        fault = TallystickError(
-            f"internal fault: {type(error).__name__}: {error}",
-            code="internal",
-            hint=f"Set {TRACEBACK}=1 for the traceback, and report it.",
-        )
+        fault = name_internal(error)
     else:
         return code
     code = _fail(str(fault), fault.hint, exit_code(fault))
@@ -74,7 +70,7 @@ def run(argv: list[str], nouns: Mapping[str, str]) -> int:
 
 
 def write_fault(error: TallystickError, file: str = "", line: int = 0) -> str:
-    """Write for a program what kept a command from its work: one object on a line."""
+    """Write an error for programs: one JSON object on one line."""
     fault = {
         "code": error.code, "message": error.message, "file": file, "line": line,
         "pointer": getattr(error, "pointer", None), "hint": error.hint,
@@ -83,7 +79,7 @@ def write_fault(error: TallystickError, file: str = "", line: int = 0) -> str:
 
 
 def _end_output(text: str) -> bool:
-    """Print the last of it; tell whether the reader stayed. A full disk is no reader that left."""
+    """Print the last output; return False if the reader has closed it (not on a full disk)."""
     try:
         print(text, end="", flush=True)
     except OSError as error:
@@ -93,12 +89,22 @@ def _end_output(text: str) -> bool:
 
 
 def name_fault(error: OSError) -> Unavailable:
-    """Say in one line what the system refused, with a hint."""
+    """Describe an error of the operating system in one line, with a hint."""
     if isinstance(error, FileNotFoundError):
-        return Unavailable(f"no such file: {error.filename}", code="io", hint="Check the path.")
+        return Unavailable(f"no such file: {error.filename}", code="io", hint="check the path")
     text = f"{error.strerror}: {error.filename or ''}".rstrip(": ")
-    hint = "Check the path." if error.filename else ""
+    hint = "check the path" if error.filename else ""
     return Unavailable(text, code="io", hint=_HINTS.get(error.errno or 0, hint))
+
+
+def name_internal(error: Exception) -> TallystickError:
+    """Name the missing extra of a failed import; any other exception is an internal error."""
+    absent = explain_import(error) if isinstance(error, ModuleNotFoundError) else None
+    return absent or TallystickError(
+        f"internal fault: {type(error).__name__}: {error}",
+        code="internal",
+        hint=f"set {TRACEBACK}=1 to see the traceback, and report this error",
+    )
 
 
 def _run(argv: list[str], nouns: Mapping[str, str], arguments: argparse.Namespace) -> int:
@@ -107,7 +113,7 @@ def _run(argv: list[str], nouns: Mapping[str, str], arguments: argparse.Namespac
         return 0 if argv else 2
     noun, rest = argv[0], argv[1:]
     if noun not in nouns:
-        return _fail(f"there is no command {noun!r}", "Run `tally --help` for the list.", 2)
+        return _fail(f"unknown command {noun!r}", "`tally --help` lists the commands", 2)
     parser = argparse.ArgumentParser(prog=f"tally {noun}", description=nouns[noun])
     importlib.import_module(f"tallystick.cli.{noun}").register(parser)
     try:
@@ -117,6 +123,9 @@ def _run(argv: list[str], nouns: Mapping[str, str], arguments: argparse.Namespac
     if not hasattr(arguments, "run"):
         parser.print_help(sys.stderr)
         return 2
+    if needed := getattr(arguments, "needs_extra", ""):
+        check_extra(needed)
+    resolve(arguments)
     code: int = arguments.run(arguments)
     return code
 
@@ -132,7 +141,7 @@ def _prepare_output() -> bool:
 
 
 def _drop_output() -> None:
-    """Forget what could not be written, so that the interpreter does not try again at its end."""
+    """Discard unwritten output, so that the interpreter does not write it again at its end."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -148,15 +157,18 @@ def _overview(nouns: Mapping[str, str]) -> str:
             "",
             *lines,
             "",
-            "`tally NOUN --help` shows its verbs. Exit 0 conforms, 1 a finding, 2 usage or I/O.",
+            "`tally NOUN --help` shows the verbs of a noun.",
+            "Exit codes: 0 conforms, 1 finding, 2 usage or I/O error.",
         ]
     )
 
 
 def _fail(message: str, hint: str, code: int) -> int:
-    from tallystick.report.table import one_line  # noqa: PLC0415 (only trouble needs it)
+    from tallystick.cli.outputs.colour import Tone, paint  # noqa: PLC0415 (only trouble needs it)
+    from tallystick.report.table import one_line  # noqa: PLC0415
 
-    print(f"tally: {one_line(message)}", file=sys.stderr)
+    prefix = paint("tally:", Tone.BAD, sys.stderr)
+    print(f"{prefix} {one_line(message)}", file=sys.stderr)
     if hint:
-        print(f"  hint: {hint}", file=sys.stderr)
+        print(f"  {paint('hint:', Tone.QUIET, sys.stderr)} {hint}", file=sys.stderr)
     return code

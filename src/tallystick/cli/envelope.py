@@ -1,4 +1,4 @@
-"""`tally envelope`: look at one message, write its canonical bytes, carry it over a broker."""
+"""`tally envelope`: inspect one message, write its canonical bytes, map it to a broker."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.files import read_message
 from tallystick.cli.numbers import above_zero, stamp
 from tallystick.core.envelope import (
@@ -32,34 +33,56 @@ __all__ = ["register"]
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
-    show = verbs.add_parser("show", help="what a consumer sees, and whether it would accept it")
+    show = verbs.add_parser(
+        "show", help="show the fields that a consumer reads, and whether it accepts the message"
+    )
     show.set_defaults(run=_show)
-    written = verbs.add_parser("encode", help="write the canonical bytes to stdout, nothing else")
+    written = verbs.add_parser(
+        "encode", help="write the canonical bytes to stdout, and nothing else"
+    )
     written.set_defaults(run=_encode)
-    projected = verbs.add_parser("project", help="the native fields a broker carries beside it")
+    projected = verbs.add_parser(
+        "project", help="show the native fields that a broker carries beside the message"
+    )
     projected.set_defaults(run=_project)
-    counted = verbs.add_parser("reconcile", help="the attempts a consumer counts")
+    counted = verbs.add_parser(
+        "reconcile", help="show the number of attempts that a consumer counts"
+    )
     counted.set_defaults(run=_reconcile)
-    portable = verbs.add_parser("portable", help="what JSON libraries of others would alter")
+    portable = verbs.add_parser(
+        "portable", help="find values that the JSON libraries of other languages change"
+    )
     portable.set_defaults(run=_portable)
     for verb in (show, written, projected, counted, portable):
-        verb.add_argument("file", help="the message, or - for standard input")
+        verb.add_argument("file", help="file with the message, or - for standard input")
     for verb in (show, projected, counted, portable):
         verb.add_argument("--json", action="store_true", help="one JSON object on stdout")
     for verb in (projected, counted):
-        verb.add_argument("--broker", required=True, help="redis, rabbitmq, sqs, kafka, ...")
-    projected.add_argument("--queue", default="", help="queue or topic; default: meta.queue")
-    projected.add_argument("--layout", default="", help="another layout of the broker: laravel")
-    projected.add_argument("--delay", type=stamp, metavar="SECONDS", help="deliver later")
-    projected.add_argument("--now", type=stamp, metavar="EPOCH", help="the clock, for --delay")
+        add_setting(verb, "broker", required=True, help="redis, rabbitmq, sqs, kafka, ...")
+    projected.add_argument("--queue", default="", help="queue or topic (default: meta.queue)")
     projected.add_argument(
-        "--tiers", type=_tiers, metavar="MS,MS", dest="tiers_ms", help="Kafka's retry tiers"
+        "--layout", default="", help="another layout of the broker, such as laravel"
+    )
+    projected.add_argument(
+        "--delay", type=stamp, metavar="SECONDS", help="deliver after this delay"
+    )
+    projected.add_argument(
+        "--now", type=stamp, metavar="EPOCH", help="current time for --delay, in seconds since 1970"
+    )
+    projected.add_argument(
+        "--tiers",
+        type=_tiers,
+        metavar="MS,MS",
+        dest="tiers_ms",
+        help="delays of Kafka's retry topics",
     )
     projected.add_argument(
         "--delayed-exchange", action="store_true", default=None,
-        help="RabbitMQ has the plugin that delays",
+        help="the RabbitMQ server has the delayed-message plugin",
     )  # fmt: skip
-    projected.add_argument("--fifo", action="store_true", default=None, help="an ordered queue")
+    projected.add_argument(
+        "--fifo", action="store_true", default=None, help="use an ordered (FIFO) queue"
+    )
     counted.add_argument(
         "--native",
         default="{}",
@@ -72,7 +95,9 @@ def _tiers(text: str) -> list[int]:
     try:
         return [above_zero(part) for part in text.split(",")]
     except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{error}, like 5000,30000 (ms)") from None
+        raise argparse.ArgumentTypeError(
+            f"{error}; write a list of milliseconds such as 5000,30000"
+        ) from None
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -135,9 +160,9 @@ def _encode(arguments: argparse.Namespace) -> int:
 
 _OPTIONS = ("queue", "delay", "now", "fifo", "tiers_ms", "delayed_exchange")
 _HINTS = {
-    "now": "give the clock of the publish with --now, in seconds since 1970",
-    "no_tier": "give Kafka's retry tiers with --tiers, the longest not shorter than the delay",
-    "delay_unsupported": "redis delays with --layout laravel, rabbitmq with --delayed-exchange",
+    "now": "pass the time of the publish with --now, in seconds since 1970",
+    "no_tier": "pass Kafka's retry delays with --tiers; the longest must be at least the delay",
+    "delay_unsupported": "for redis use --layout laravel, for rabbitmq --delayed-exchange",
 }
 """The code of an error -> the option of ours that helps."""
 
@@ -157,7 +182,7 @@ def _project(arguments: argparse.Namespace) -> int:
     binding = find_binding(arguments.broker, arguments.layout)
     if arguments.fifo and not binding.names.fifo:
         raise UsageError(
-            f"{binding.name} has no ordered queues of its own", code="fifo", hint="leave out --fifo"
+            f"{binding.name} has no ordered (FIFO) queues", code="fifo", hint="leave out --fifo"
         )
     envelope = decode(read_message(arguments.file))
     given = {name: getattr(arguments, name) for name in _OPTIONS}
@@ -185,7 +210,7 @@ def _reconcile(arguments: argparse.Namespace) -> int:
     try:
         native = json.loads(arguments.native)
     except RecursionError:
-        raise UsageError("--native nests too deep", code="native") from None
+        raise UsageError("--native is nested too deeply", code="native") from None
     except ValueError as error:
         raise UsageError(f"--native is not JSON: {error}", code="native") from None
     if not isinstance(native, dict) or not all(isinstance(v, dict) for v in native.values()):
@@ -202,9 +227,9 @@ def _check_sections(binding: Binding, native: Mapping[str, Any]) -> None:
     unknown = sorted(native.keys() - set(counted))
     if unknown:
         raise UsageError(
-            f"{binding.name} counts no deliveries in section {unknown[0]!r}",
+            f"{binding.name} has no delivery count in section {unknown[0]!r}",
             code="native",
-            hint=f"its counts stand in: {', '.join(counted) or 'none, the body alone counts'}",
+            hint=f"sections with counts: {', '.join(counted) or 'none; only the body has a count'}",
         )
 
 
@@ -220,12 +245,12 @@ def _portable(arguments: argparse.Namespace) -> int:
             line = f"{place}  {row.language}  {row.found} -> {row.becomes}  ({row.why})"
             print(one_line(line))
         if not found:
-            print("portable: every library writes it back as it is", file=sys.stderr)
+            print("portable: every library writes the same values back", file=sys.stderr)
     return 1 if found else 0
 
 
 def _plain(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Make native values printable: bytes as text, or as base64 when they are no text."""
+    """Make native values printable: bytes as text, or as base64 if they are not text."""
     return {
         section: {key: _printable(value) for key, value in fields.items()}
         for section, fields in sections.items()

@@ -1,7 +1,7 @@
-"""`tally event`: turn CloudEvents from any format into any other, and say what is wrong with one.
+"""`tally event`: convert CloudEvents from any format to any other, and validate them.
 
-An input is one event or a batch: JSON and XML show which, the others are told by `--batch`. The
-format is `--from`, else the file's suffix, else JSON. `envelope` is a message of the contract.
+An input is one event or a batch: JSON and XML show which, other formats need `--batch`. The format
+is `--from`, else the file's suffix, else JSON. `envelope` is a message of the contract.
 """
 
 from __future__ import annotations
@@ -49,27 +49,41 @@ def register(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(metavar="VERB")
     convert = verbs.add_parser("convert", help="read events in one format, write them in another")
     convert.set_defaults(run=_convert)
-    validate = verbs.add_parser("validate", help="say whether it is an event, or where it is not")
+    validate = verbs.add_parser(
+        "validate", help="check an event or a batch, and show the first error"
+    )
     validate.set_defaults(run=_validate)
     for verb in (convert, validate):
-        verb.add_argument("file", help="the event or batch, or - for standard input")
-        verb.add_argument("--from", dest="source", choices=_NAMES, help="its format")
-        verb.add_argument("--batch", action="store_true", help="it is a batch")
+        verb.add_argument("file", help="file with the event or batch, or - for standard input")
+        verb.add_argument(
+            "--from",
+            dest="source",
+            choices=_NAMES,
+            help="format of the input (default: by the file's suffix, else json)",
+        )
+        verb.add_argument("--batch", action="store_true", help="the input is a batch")
         verb.add_argument(
             "--extension",
             action="append",
             default=[],
             metavar="NAME=TYPE",
-            help="declare an extension attribute, such as seen=Timestamp; may be repeated",
+            help="declare an extension attribute, such as seen=Timestamp; repeatable",
         )
         verb.add_argument(
-            "--known", choices=_KNOWN, help="declare the conformance samples or the documented ones"
+            "--known",
+            choices=_KNOWN,
+            help="declare a list of extensions: those of the "
+            "conformance samples, or the documented ones",
         )
         verb.add_argument("--json", action="store_true", help="one JSON object on stdout")
     convert.add_argument(
-        "--to", dest="target", choices=_NAMES, default="json", help="default: json"
+        "--to",
+        dest="target",
+        choices=_NAMES,
+        default="json",
+        help="format of the output (default: json)",
     )
-    convert.add_argument("-o", "--output", metavar="FILE", help="write there; default: stdout")
+    convert.add_argument("-o", "--output", metavar="FILE", help="write to FILE (default: stdout)")
 
 
 def _extensions(arguments: argparse.Namespace) -> Extensions:
@@ -77,7 +91,8 @@ def _extensions(arguments: argparse.Namespace) -> Extensions:
     for name in declared:
         if name in CORE:
             raise UsageError(
-                f"{name!r} is no extension: the specification gives it its type",
+                f"{name!r} is not an extension: it is an attribute of the CloudEvents "
+                "specification",
                 code="bad_extension_name",
             )
     return {**_KNOWN.get(arguments.known, {}), **declared}
@@ -104,7 +119,7 @@ def _read(body: bytes, name: str, known: Extensions, *, batch: bool) -> Event | 
     if not (batch or _is_batch(body[:4096], name)):
         return form.read(body, known)
     if form.read_batch is None:
-        raise UsageError(f"{name} has no batches", code="no_batch")
+        raise UsageError(f"the format {name} has no batches", code="no_batch")
     return form.read_batch(body, known)
 
 
@@ -114,7 +129,7 @@ def _write(found: Event | tuple[Event, ...], name: str) -> bytes:
     form = None if name == _ENVELOPE else find_format(name)
     if form is None or form.write_batch is None:
         raise UsageError(
-            f"{name} has no batches", code="no_batch", hint="Use json, protobuf or xml."
+            f"the format {name} has no batches", code="no_batch", hint="use json, protobuf or xml"
         )
     return form.write_batch(found)
 

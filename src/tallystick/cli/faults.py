@@ -1,7 +1,8 @@
-"""`tally faults run BROKER|all`: break a real broker and its workers, and count what is lost.
+"""`tally faults run BROKER|all`: break a real broker and its workers, and count lost messages.
 
-Every broker is started fresh and is gone at the end. Exit 0 when nothing was lost, made up or
-doubled and every fault came; 1 when not; 2 for usage, or when a broker cannot be started.
+Every broker is started with empty data and stopped at the end. Exit 0 if no message was lost,
+invented or handled twice and every fault happened; 1 if not; 2 for a usage error, or if a broker
+cannot be started.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 from tallystick.cli.numbers import from_zero
 from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import UsageError
+from tallystick.core.extras import EXTRAS, check_extra
 from tallystick.core.journal import Journal, write_foot, write_head, write_record
 from tallystick.report.table import align, succeeded
 from tallystick.suites.faults.judge import Account, account
@@ -35,27 +37,39 @@ _COLUMNS: Final = (
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
-    listing = verbs.add_parser("list", help="list the brokers that can be broken")
-    listing.add_argument("--json", action="store_true", help="one object on stdout")
+    listing = verbs.add_parser(
+        "list", help="list the brokers, and whether they can be killed and cut off"
+    )
+    listing.add_argument("--json", action="store_true", help="print one JSON object")
     listing.set_defaults(run=_list)
-    runner = verbs.add_parser("run", help="break one broker, or all of them in turn")
+    runner = verbs.add_parser(
+        "run", help="run the faults on one broker, or on all of them one after the other"
+    )
     runner.add_argument("broker", metavar="BROKER|all", nargs="+", help=", ".join(SUBJECTS))
     options: tuple[tuple[str, int, str], ...] = (
-        ("--messages", 20_000, "send so many"),
-        ("--kill-broker", 3, "kill -9 the broker so many times, and restart it on its data"),
-        ("--kill-worker", 3, "kill -9 a worker in mid-handler so many times"),
-        ("--stop-broker", 0, "stop the broker for 3 s so many times (SIGSTOP, SIGCONT)"),
-        ("--cut", 0, "reset all connections so many times"),
-        ("--hang", 0, "leave connections half open for 3 s, then reset them, so many times"),
-        ("--workers", 2, "worker processes"),
-        ("--seed", 1, "of the schedule"),
+        ("--messages", 20_000, "number of messages to send"),
+        (
+            "--kill-broker",
+            3,
+            "number of times to kill the broker (kill -9) and restart it with its data",
+        ),
+        (
+            "--kill-worker",
+            3,
+            "number of times to kill a worker (kill -9) while it handles a message",
+        ),
+        ("--stop-broker", 0, "number of times to pause the broker for 3 s (SIGSTOP, SIGCONT)"),
+        ("--cut", 0, "number of times to reset all connections"),
+        ("--hang", 0, "number of times to leave connections half open for 3 s, then reset them"),
+        ("--workers", 2, "number of worker processes"),
+        ("--seed", 1, "seed of the fault schedule"),
     )
     for name, default, text in options:
         runner.add_argument(
             name, type=from_zero, default=default, metavar="N", help=f"{text} (default {default})"
         )
-    runner.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
-    runner.add_argument("--json", action="store_true", help="one object on stdout")
+    runner.add_argument("--journal", type=Path, metavar="FILE", help="write the journal to FILE")
+    runner.add_argument("--json", action="store_true", help="print one JSON object")
     runner.set_defaults(run=_run)
 
 
@@ -74,10 +88,13 @@ def _run(args: argparse.Namespace) -> int:
     subjects = _choose(args.broker)
     if not args.messages or args.workers not in range(1, _MOST_WORKERS + 1):
         raise UsageError(
-            "a run needs messages and workers",
+            "a run needs at least one message and one worker",
             code="nothing",
-            hint=f"--messages above 0, --workers from 1 to {_MOST_WORKERS}",
+            hint=f"set --messages above 0 and --workers from 1 to {_MOST_WORKERS}",
         )
+    for subject in subjects:
+        if subject.name in EXTRAS:
+            check_extra(subject.name)
     results: list[tuple[Journal, Account]] = []
     with ExitStack() as stack:
         stack.enter_context(end_in_order())

@@ -1,4 +1,4 @@
-"""Read what the user named: a file, or `-` for standard input; one line says why it cannot be."""
+"""Read a file that the user named, or standard input for `-`; errors are one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_message(name: str) -> bytes:
 
 
 def read_bytes(name: str, most: int = -1) -> bytes:
-    """Give the bytes of a file, or of standard input when the name is `-`; at most so many."""
+    """Read the bytes of a file, or of standard input for `-`; at most `most` bytes."""
     if name != "-":
         try:
             with Path(name).open("rb") as file:
@@ -33,6 +33,6 @@ def standard_input() -> TextIO:
     """Give standard input, if there is one."""
     if sys.stdin is None:
         raise UsageError(
-            "standard input is closed", code="no_input", hint="give a file, or pipe a message in"
+            "standard input is closed", code="no_input", hint="name a file, or pipe a message in"
         )
     return sys.stdin

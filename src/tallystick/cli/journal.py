@@ -1,7 +1,7 @@
-"""`tally journal show|diff`: read a run back, or say what changed between two.
+"""`tally journal show|diff`: show one run, or compare two.
 
-`diff` matches cases by subject and name. Exit 1 when something that passed before does not pass
-now, or is gone. A file that is no journal is exit 2: there is nothing to judge.
+`diff` matches cases by implementation and name. Exit 1 if a case that passed before does not pass
+now, or is gone. A file that is not a journal is exit 2.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
+from tallystick.cli.outputs.colour import paint_first_words
 from tallystick.core.errors import Rejected, UsageError
 from tallystick.core.journal import Journal, read
 from tallystick.report.diff import compare_journals, regressed, show_changes
@@ -21,30 +22,36 @@ __all__ = ["read_journals", "register"]
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
-    show = verbs.add_parser("show", help="show a run; exit 1 when it failed or was cut short")
-    show.add_argument("file", type=Path, metavar="FILE")
-    show.add_argument("--json", action="store_true", help="one summary object on stdout")
+    show = verbs.add_parser("show", help="show a run; exit 1 if it failed or did not finish")
+    show.add_argument("file", type=Path, metavar="FILE", help="the journal")
+    show.add_argument("--json", action="store_true", help="print one JSON summary")
     show.set_defaults(run=_show)
-    diff = verbs.add_parser("diff", help="what changed between two runs; exit 1 on new failures")
-    diff.add_argument("old", type=Path, metavar="OLD")
-    diff.add_argument("new", type=Path, metavar="NEW")
-    diff.add_argument("--json", action="store_true", help="one object of lists on stdout")
+    diff = verbs.add_parser(
+        "diff", help="show what changed between two runs; exit 1 on new failures"
+    )
+    diff.add_argument("old", type=Path, metavar="OLD", help="journal of the earlier run")
+    diff.add_argument("new", type=Path, metavar="NEW", help="journal of the later run")
+    diff.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object with a list for each kind of change",
+    )
     diff.set_defaults(run=_diff)
 
 
 def read_journals(path: Path) -> tuple[Journal, ...]:
-    """Read every journal of a file; what is none is a mistake in the request."""
+    """Read every journal of a file; a file that is not a journal is a usage error."""
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
             return read(lines)
     except UnicodeDecodeError:
-        why = "it is not UTF-8"
+        why = "the file is not UTF-8"
     except Rejected as rejection:
         why = str(rejection)
     raise UsageError(
-        f"{path} is no journal: {why}",
+        f"{path} is not a journal: {why}",
         code="no_journal",
-        hint="give one that `tally suite run --journal FILE` wrote",
+        hint="name a file written by `tally suite run --journal FILE`",
     )
 
 
@@ -53,7 +60,7 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(summarize(journals), indent=1))
     else:
-        print("\n".join(show_journal(journal) for journal in journals), end="")
+        print(paint_first_words("\n".join(map(show_journal, journals))), end="")
     return 0 if all(map(succeeded, journals)) else 1
 
 

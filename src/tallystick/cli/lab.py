@@ -1,4 +1,4 @@
-"""`tally lab`: circuits on real brokers, between clients in many languages and in tiers."""
+"""`tally lab`: run circuits on real brokers, between clients in many languages and in tiers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["register"]
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
+    parser.set_defaults(needs_extra="lab")
     verbs = parser.add_subparsers(metavar="VERB")
     register_run(verbs)
     register_perf(verbs)

@@ -1,15 +1,16 @@
-"""`tally lab all`: every tier, field, clock and client, on both brokers, in one go.
+"""`tally lab all`: run every tier, field, clock and client, on both brokers.
 
-A step is a command of its own, in a process of its own; a step that fails does not keep the others
-from running. Before each step stands how long the rest will take: by what the steps took when they
-were last measured, and by how this machine compares so far. At the end stands one line for each.
-Exit 0 when every step is as the profile says, 1 when one is not, 2 when one could not be run.
+Each step is one command in its own process; a failing step does not stop the others. Before each
+step the remaining time is shown. It is estimated from the last measured times of the steps and from
+the speed of this machine so far. At the end there is one line per step. Exit 0 if every step
+matches the profile, 1 if one does not, 2 if one could not be run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+from tallystick.brokers.owner import tied
 from tallystick.cli.progress import end_in_order
 from tallystick.core.errors import UsageError
 
@@ -37,7 +39,7 @@ _PATIENCE: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command; `seconds` is what it took on two cores when it was last measured."""
+    """One command; `seconds` is its last measured time on two cores."""
 
     name: str
     words: str
@@ -74,14 +76,24 @@ STEPS: Final = (
 
 def register_all(verbs: Any) -> None:
     """Add the verb."""
-    every = verbs.add_parser("all", help="everything on both brokers, with one page at the end")
+    every = verbs.add_parser("all", help="run everything on both brokers, and write one page")
     every.add_argument("--out", type=Path, default=Path("build/lab"), metavar="DIR",
-                       help="for journals and the page (%(default)s)")  # fmt: skip
-    every.add_argument("--only", action="append", default=[], metavar="GLOB",
-                       help="steps by name, like 'qpid-*'; repeatable")  # fmt: skip
-    every.add_argument("--coverage", type=Path, metavar="FILE", help="for the page")
-    every.add_argument("--list", action="store_true", help="only say what would be run")
-    every.add_argument("--json", action="store_true", help="one object on stdout")
+                       help="folder for the journals and the page (%(default)s)")  # fmt: skip
+    every.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="run only these steps, by name, such as 'qpid-*'; repeatable",
+    )
+    every.add_argument(
+        "--coverage",
+        type=Path,
+        metavar="FILE",
+        help="file that maps requirements to cases, for the page",
+    )
+    every.add_argument("--list", action="store_true", help="list the steps, and run nothing")
+    every.add_argument("--json", action="store_true", help="print one JSON object")
     every.set_defaults(run=_run)
 
 
@@ -89,8 +101,8 @@ def _run(args: argparse.Namespace) -> int:
     globs = args.only or ["*"]
     steps = [one for one in STEPS if any(fnmatchcase(one.name, glob) for glob in globs)]
     if not steps:
-        raise UsageError(f"no step is called {' or '.join(globs)!r}", code="no_step",
-                         hint="tally lab all --list")  # fmt: skip
+        raise UsageError(f"no step matches {' or '.join(globs)!r}", code="no_step",
+                         hint="`tally lab all --list` lists the steps")  # fmt: skip
     if args.list:
         told = {step.name: f"tally lab {step.words}" for step in steps}
         lines = [f"{name:18} {words}" for name, words in told.items()]
@@ -118,7 +130,7 @@ def _do(step: Step, out: Path) -> Done:
     try:
         told = json.loads(text) if text.strip() else {}
     except ValueError:
-        _say(f"{step.name} left half a summary")
+        _say(f"{step.name} printed an incomplete summary")
         code, told = 2, {}
     return Done(step, min(code, 2) if code >= 0 else 2, monotonic() - since, _figures(told))
 
@@ -126,7 +138,9 @@ def _do(step: Step, out: Path) -> Done:
 def _call(words: Sequence[str]) -> tuple[int, str]:
     """Run one command; when we are called off, it ends before us."""
     command = [sys.executable, "-m", "tallystick", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **tied()}
+    ) as child:
         try:
             text, _ = child.communicate()
         except SystemExit:
@@ -142,12 +156,12 @@ def _call(words: Sequence[str]) -> tuple[int, str]:
 
 
 def _figures(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what one line can hold: counts that are not zero, and the errors of clocks."""
+    """Return the figures for one line: counts above zero, and the errors of clocks."""
     return {name: told[name] for name in _SHOWN if told.get(name)}
 
 
 def _left(done: Sequence[Done], ahead: Sequence[Step]) -> str:
-    """Judge the rest by what it took before, and by how this machine compares so far."""
+    """Estimate the remaining time from earlier times and the speed of this machine."""
     planned = sum(one.step.seconds for one in done)
     pace = sum(one.seconds for one in done) / planned if planned else 1.0
     return f"about {_clock(pace * sum(one.seconds for one in ahead))}"
@@ -175,10 +189,10 @@ def _tell(args: argparse.Namespace, steps: Sequence[Step], done: Sequence[Done])
         figures = ", ".join(_SHOWN[name].format(value) for name, value in one.figures.items())
         print(f"{_WORDS[one.exit]:7} {one.step.name:18} {_clock(one.seconds):>6}  {figures}")
         if one.exit:
-            print(f"        again: tally lab {one.step.words}")
+            print(f"        repeat with: tally lab {one.step.words}")
     good = sum(one.exit == 0 for one in done)
     spent = _clock(sum(one.seconds for one in done))
-    print(f"{good} of {len(steps)} steps are as they should be, in {spent}; see {page or 'above'}")
+    print(f"{good} of {len(steps)} steps passed in {spent}; see {page or 'above'}")
 
 
 def _build_page(args: argparse.Namespace, done: Sequence[Done]) -> str:

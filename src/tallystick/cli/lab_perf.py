@@ -1,7 +1,7 @@
-"""`tally lab perf`: throughput and latency of every ordered pair of clients, one by one.
+"""`tally lab perf`: measure throughput and latency of every ordered pair of clients, one by one.
 
-With `--names` those clients take part, which listen already at `-b`, `-p` and `-v`, on whatever
-machines; otherwise a broker and clients are started here.
+With `--names` it uses clients that are already running at `-b`, `-p` and `-v`, on any machine;
+otherwise it starts a broker and clients.
 """
 
 from __future__ import annotations
@@ -21,19 +21,23 @@ __all__ = ["register_perf"]
 
 def register_perf(verbs: Any) -> None:
     """Add the verb."""
-    perf = verbs.add_parser("perf", help="throughput and latency of every pair of clients")
-    perf.add_argument("parameters", nargs="*", metavar="NAME=VALUE",
-                      help="persistent=true durable=true ack_mode=no_ack ...")  # fmt: skip
+    perf = verbs.add_parser("perf", help="measure throughput and latency of every pair of clients")
+    perf.add_argument(
+        "parameters",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help="parameters, such as persistent=true durable=true ack_mode=no_ack",
+    )
     plain = Load()
     for name, read, help_text in (
-        ("messages", above_zero, "of the throughput test, as fast as it can (%(default)s)"),
-        ("rate", whole_per_second, "messages a second of the latency test (%(default)s)"),
-        ("duration", whole_seconds, "seconds of the latency test (%(default)s)"),
+        ("messages", above_zero, "number of messages of the throughput test (%(default)s)"),
+        ("rate", whole_per_second, "messages per second of the latency test (%(default)s)"),
+        ("duration", whole_seconds, "length of the latency test in seconds (%(default)s)"),
     ):
         perf.add_argument(f"--{name}", type=read, default=getattr(plain, name), metavar="N",
                           help=help_text)  # fmt: skip
     perf.add_argument("--size", type=from_zero, default=plain.size, metavar="BYTES",
-                      help="of each message (%(default)s)")  # fmt: skip
+                      help="size of each message (%(default)s)")  # fmt: skip
     add_place(perf)
     add_options(perf)
     perf.set_defaults(run=_run, groups=_groups, parallel=1, pairs=())

@@ -1,10 +1,10 @@
 """`tally lab clients|run|circuit|attach`: the interop procedure, between clients, over a broker.
 
-`run` starts a broker and the clients, runs the cases and ends them all. `circuit` does so for one
-test of M publishers, N consumers, Z destinations and C circuits, by the names of Appendix C.
-`attach` is the coordinator alone, for clients that listen already; `interop/testall` calls it
-(IOP-22). Exit 0 when nothing failed or errored, 1 when something did, 2 for usage or when nothing
-could be run.
+`run` starts a broker and the clients, runs the cases and stops them all. `circuit` does the same
+for one test of M publishers, N consumers, Z destinations and C circuits, with the names of Appendix
+C. `attach` is only the coordinator, for clients that are already running; `interop/testall` calls
+it (IOP-22). Exit 0 if nothing failed or errored, 1 if something did, 2 for a usage error or if
+nothing could be run.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from tallystick.cli.numbers import above_zero, port, seconds, seed
+from tallystick.cli.outputs.colour import paint_first_words
 from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.journal import Journal
@@ -40,14 +41,16 @@ from tallystick.lab.instance import Group
 from tallystick.lab.parameters import CLIENT, SHAPE, TRAFFIC, check_names
 from tallystick.lab.profiles import find_profile
 from tallystick.lab.session import About, choose, run_lab
-from tallystick.lab.shell import Place
 from tallystick.lab.state import Limits, Plan
 from tallystick.lab.tier_clients import CLIENT_TIERS, tier_groups
 from tallystick.report.junit import junit
 from tallystick.report.matrix import show_matrix
 from tallystick.report.perf import show_perf
-from tallystick.report.table import show_journal, succeeded, summarize
+from tallystick.report.table import one_line, show_journal, succeeded, summarize
 from tallystick.suites.known import read_known
+
+if TYPE_CHECKING:
+    from tallystick.lab.shell import Place
 
 __all__ = ["add_options", "add_place", "attach", "read_pairs", "register_run", "run_clients"]
 
@@ -68,23 +71,32 @@ class Book:
 
 def register_run(verbs: Any) -> None:
     """Add the verbs."""
-    lister = verbs.add_parser("clients", help="list the clients and what they need")
-    lister.add_argument("--json", action="store_true", help="a JSON list of objects")
+    lister = verbs.add_parser("clients", help="list the clients and what each one needs")
+    lister.add_argument("--json", action="store_true", help="print a JSON list of objects")
     _add_interop(lister)
     lister.set_defaults(run=_clients)
     runner = verbs.add_parser("run", help="start a broker and clients, and run the cases")
-    circuit = verbs.add_parser("circuit", help="the same for one test of circuits in parallel")
-    circuit.add_argument("parameters", nargs="*", metavar="NAME=VALUE",
-                         help="num_circuits=2 num_consumers=4 batches=3 ...")  # fmt: skip
-    runner.add_argument("--tier", choices=CLIENT_TIERS,
-                        help="of the thorough procedure, instead of the test cases")  # fmt: skip
+    circuit = verbs.add_parser("circuit", help="like `run`, for one test with circuits in parallel")
+    circuit.add_argument(
+        "parameters",
+        nargs="*",
+        metavar="NAME=VALUE",
+        help="parameters, such as num_circuits=2 num_consumers=4 batches=3",
+    )
+    runner.add_argument(
+        "--tier",
+        choices=CLIENT_TIERS,
+        help="run a tier of the thorough procedure instead of the test cases",
+    )
     add_options(runner)
     runner.set_defaults(run=run_clients, groups=_every_group)
     add_options(circuit)
     circuit.set_defaults(run=run_clients, groups=_circuit_group)
-    attached = verbs.add_parser("attach", help="run the cases on clients that listen already")
+    attached = verbs.add_parser("attach", help="run the cases on clients that are already running")
     attached.add_argument("pairs", nargs="*", metavar="NAME=VALUE", help="parameters (IOP-21)")
-    attached.add_argument("--broker", default="broker", metavar="NAME", help="a name for it")
+    attached.add_argument(
+        "--broker", default="broker", metavar="NAME", help="name of the broker in the results"
+    )
     add_place(attached)
     _add_options(attached)
     attached.set_defaults(run=attach, groups=_every_group, tier=None)
@@ -92,50 +104,82 @@ def register_run(verbs: Any) -> None:
 
 def add_place(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where clients listen already, and which."""
-    parser.add_argument("-b", dest="host", default="127.0.0.1", metavar="HOST")
-    parser.add_argument("-p", dest="port", type=port, default=5672, metavar="PORT")
-    parser.add_argument("-v", dest="vhost", default="/", metavar="VHOST")
-    parser.add_argument("--names", default="", metavar="A,B", help="clients to expect there")
     parser.add_argument(
-        "--enlist", type=seconds, default=3.0, metavar="S", help="seconds for clients to enlist"
+        "-b",
+        dest="host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="host of the broker (%(default)s)",
+    )
+    parser.add_argument(
+        "-p",
+        dest="port",
+        type=port,
+        default=5672,
+        metavar="PORT",
+        help="port of the broker (%(default)s)",
+    )
+    parser.add_argument(
+        "-v", dest="vhost", default="/", metavar="VHOST", help="virtual host (%(default)s)"
+    )
+    parser.add_argument("--names", default="", metavar="A,B", help="clients to wait for")
+    parser.add_argument(
+        "--enlist",
+        type=seconds,
+        default=3.0,
+        metavar="S",
+        help="seconds to wait for the clients to enlist",
     )
 
 
 def _add_interop(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--interop", type=Path, metavar="DIR", help="the folder with the clients")
+    parser.add_argument("--interop", type=Path, metavar="DIR", help="folder with the clients")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a verb that starts brokers and clients itself."""
     parser.add_argument(
-        "--broker", default=VM, metavar="NAME[,NAME]", help=f"of {', '.join(BROKERS)}"
+        "--broker", default=VM, metavar="NAME[,NAME]", help=f"one or more of {', '.join(BROKERS)}"
     )
     parser.add_argument("--clients", metavar="A,B", help="languages (default: all that can run)")
-    parser.add_argument("--list", action="store_true", help="only say which cases there are")
+    parser.add_argument("--list", action="store_true", help="list the cases, and run nothing")
     _add_interop(parser)
     _add_options(parser)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", action="append", default=[], metavar="GLOB",
-                        help="names without the broker, like 'TC*'; repeatable")  # fmt: skip
-    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
+    parser.add_argument(
+        "--cases",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="case names without the broker, such as 'TC*'; repeatable",
+    )
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal to FILE")
     parser.add_argument("--capture", type=Path, metavar="FILE",
-                        help="write what envelope cases sent and received there")  # fmt: skip
+                        help="write the messages that the envelope cases sent and received to "
+                             "FILE")  # fmt: skip
     parser.add_argument("--known", type=Path, metavar="FILE",
                         help="known failures (default: interop/known.toml)")  # fmt: skip
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
-    parser.add_argument("--json", action="store_true", help="one summary object on stdout")
-    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="of all bodies")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
-                        help="override a parameter, like P2P_NUM_MESSAGES=5")  # fmt: skip
-    parser.add_argument("--opt-out", choices=_OUTCOMES, default="unsupported",
-                        help="how cases count that a client declined")  # fmt: skip
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML to FILE")
+    parser.add_argument("--json", action="store_true", help="print one JSON summary")
     parser.add_argument(
-        "--parallel", type=above_zero, default=4, metavar="N", help="cases at a time"
+        "--seed", type=seed, default=1, metavar="N", help="seed of the message bodies"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="override a parameter, such as P2P_NUM_MESSAGES=5; repeatable",
+    )
+    parser.add_argument("--opt-out", choices=_OUTCOMES, default="unsupported",
+                        help="outcome of a case that a client declined")  # fmt: skip
+    parser.add_argument(
+        "--parallel", type=above_zero, default=4, metavar="N", help="number of cases at a time"
     )
     parser.add_argument("--timeout", type=seconds, default=30.0, metavar="S",
-                        help="seconds for any answer of a client")  # fmt: skip
+                        help="maximum seconds to wait for an answer of a client")  # fmt: skip
     parser.set_defaults(settle=Limits().settle)
 
 
@@ -155,8 +199,8 @@ def read_pairs(given: Sequence[str]) -> dict[str, str]:
     """Read `name=value` words."""
     for one in given:
         if "=" not in one:
-            raise UsageError(f"{one!r} is not name=value", code="parameter",
-                             hint="like num_messages=50")  # fmt: skip
+            raise UsageError(f"{one!r} is not NAME=VALUE", code="parameter",
+                             hint="write for example num_messages=50")  # fmt: skip
     return dict(one.split("=", 1) for one in given)
 
 
@@ -168,8 +212,8 @@ def run_clients(args: argparse.Namespace) -> int:
     plans = []
     for broker in brokers:
         if broker not in BROKERS:
-            raise UsageError(f"the lab knows no broker {broker!r}", code="broker",
-                             hint=f"one of {', '.join(BROKERS)}")  # fmt: skip
+            raise UsageError(f"the lab has no broker {broker!r}", code="broker",
+                             hint=f"use one of {', '.join(BROKERS)}")  # fmt: skip
         plans.append(_plan(args, broker, _NEWEST, names, read_pairs(args.set))[0])
     if args.list:
         cases = sorted({name for plan in plans for name in _case_names(plan)})
@@ -191,13 +235,13 @@ def _chosen(given: str | None, found: Mapping[str, Client]) -> tuple[str, ...]:
     if given is None:
         able = tuple(name for name, client in found.items() if not client.missing)
         for name in found.keys() - set(able):
-            print(f"tally: {name} is left out: {found[name].missing}", file=sys.stderr)
+            print(f"tally: {name} does not take part: {found[name].missing}", file=sys.stderr)
         return able
     names = tuple(dict.fromkeys(given.split(",")))
     for name in names:
         if name not in found:
             raise UsageError(f"there is no client {name!r}", code="client",
-                             hint=f"one of {', '.join(found)}")  # fmt: skip
+                             hint=f"use one of {', '.join(found)}")  # fmt: skip
         if found[name].missing:
             raise Unavailable(f"{name}: {found[name].missing}", code="client")
     return names
@@ -205,6 +249,8 @@ def _chosen(given: str | None, found: Mapping[str, Client]) -> tuple[str, ...]:
 
 @contextmanager
 def _broker(name: str) -> Iterator[tuple[Place, str]]:
+    from tallystick.lab.shell import Place  # noqa: PLC0415 (it needs the extra `lab`)
+
     if name == VM:
         from tallystick.lab.vm_server import running_vm  # noqa: PLC0415 (one of three)
 
@@ -241,8 +287,8 @@ def _plan(
     every = args.groups(args, settings, version)
     groups, size = choose(every, args.cases, names or ("any",))
     if not groups:
-        raise UsageError(f"no case is called {' or '.join(args.cases)}", code="no_cases",
-                         hint="tally lab run --list")  # fmt: skip
+        raise UsageError(f"no case matches {' or '.join(args.cases)!r}", code="no_cases",
+                         hint="`tally lab run --list` lists the cases")  # fmt: skip
     limits = Limits(enlist or args.timeout, args.timeout, args.settle)
     plan = Plan(run, groups, names, limits, args.parallel, _OUTCOMES[args.opt_out],
                 key=given.get("control_key", "iop.control"))  # fmt: skip
@@ -285,10 +331,10 @@ def _with_clients(
     def finish() -> list[str]:
         killed = end_clients(started)
         started.clear()
-        return [f"{name} did not end and was killed" for name in killed]
+        return [f"{name} did not stop and was killed" for name in killed]
 
     try:
-        started += [start_client(client, place, read_pairs(args.set)) for client in clients]
+        started += [start_client(one, place, read_pairs(args.set), _say) for one in clients]
         with Progress(size, broker) as bar:
             return run_lab(
                 plan, place, _about(broker, version, args), write=book.write,
@@ -299,8 +345,14 @@ def _with_clients(
         end_clients(started, patience=0.0)
 
 
+def _say(line: str) -> None:
+    print(one_line(line), file=sys.stderr, flush=True)
+
+
 def attach(args: argparse.Namespace) -> int:
     """Run the groups of a verb on clients that listen already."""
+    from tallystick.lab.shell import Place  # noqa: PLC0415 (it needs the extra `lab`)
+
     given = {**read_pairs(args.pairs), **read_pairs(args.set)}
     names = tuple(one for one in args.names.split(",") if one)
     place = Place(args.host, args.port, args.vhost,
@@ -337,8 +389,8 @@ def _conclude(
     else:
         shows = (show_matrix, show_perf, show_journal)
         parts = [part for one in done for part in (show(one) for show in shows) if part]
-        print("\n".join(parts), end="")
+        print(paint_first_words("\n".join(parts)), end="")
     if not any(journal.records for journal in done):
-        raise Unavailable("no client came, so nothing was run", code="nobody",
-                          hint="start some: interop/startall -b HOST -p PORT")  # fmt: skip
+        raise Unavailable("no client enlisted, so no case was run", code="nobody",
+                          hint="start clients with: interop/startall -b HOST -p PORT")  # fmt: skip
     return 0 if all(map(succeeded, done)) else 1

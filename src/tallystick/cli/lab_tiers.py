@@ -1,8 +1,8 @@
 """`tally lab combinations|expected|run-tier|fields|clock`: the thorough procedure and its tools.
 
-Exit 0 when everything is as the broker's profile says, 1 when something departs from it, 2 when it
-could not be run. Every deviation is printed with its parameters, what was expected, what was found,
-and the command that repeats just this one.
+Exit 0 if everything matches the broker's profile, 1 if something differs, 2 if it could not be run.
+Every difference is printed with its parameters, the expected and the found result, and the command
+that repeats this one circuit.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from tallystick import __version__
 from tallystick.brokers.servers import Talk
 from tallystick.cli.numbers import above_zero, seconds
+from tallystick.cli.outputs.colour import paint_first_words
 from tallystick.cli.progress import Progress, end_in_order, run_in_order
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import (
@@ -39,17 +40,7 @@ from tallystick.lab.combinations import as_mapping, read_name
 from tallystick.lab.covering import count_tuples
 from tallystick.lab.expected import expected_results
 from tallystick.lab.profiles import PROFILES, find_profile
-from tallystick.lab.tiers import (
-    DEPARTS,
-    LANES,
-    TIERS,
-    VM,
-    run_here,
-    run_restart,
-    run_tier,
-    tier_cases,
-)
-from tallystick.lab.tiers_broker import ask_version, at_url, own_broker
+from tallystick.lab.tier_table import DEPARTS, LANES, TIERS, VM, tier_cases
 from tallystick.report.junit import junit
 from tallystick.report.table import show_journal, succeeded, summarize
 
@@ -65,27 +56,44 @@ def register_tiers(verbs: Any) -> None:
     """Add the verbs to those of `tally lab`."""
     from tallystick.cli.lab_tools import register_tools  # noqa: PLC0415 (uses the names below)
 
-    listed = verbs.add_parser("combinations", help="the parameter sets of a tier")
-    listed.add_argument("tier", nargs="?", default="full", choices=list(TIERS))
-    listed.add_argument("--count", action="store_true", help="only how many, and what they cover")
-    listed.add_argument("--json", action="store_true", help="a list of objects on stdout")
+    listed = verbs.add_parser("combinations", help="list the parameter sets of a tier")
+    listed.add_argument(
+        "tier", nargs="?", default="full", choices=list(TIERS), help="(default: full)"
+    )
+    listed.add_argument(
+        "--count", action="store_true", help="print only the number of sets and what they cover"
+    )
+    listed.add_argument("--json", action="store_true", help="print a JSON list of objects")
     listed.set_defaults(run=_combinations)
-    told = verbs.add_parser("expected", help="what must be seen for one set, by the profile")
-    told.add_argument("name", help="as `tally lab combinations` prints it")
-    told.add_argument("--broker", choices=list(PROFILES), default="vm")
-    told.add_argument("--version", default="", help="the broker's version (default: the newest)")
-    told.add_argument("--local", action="store_true", help="both ends on one connection")
-    told.add_argument("--json", action="store_true", help="one object on stdout")
+    told = verbs.add_parser(
+        "expected", help="show the result that the broker's profile expects for one set"
+    )
+    told.add_argument("name", help="name of the set, as `tally lab combinations` prints it")
+    told.add_argument(
+        "--broker",
+        choices=list(PROFILES),
+        default="vm",
+        help="(default: vm, the in-process broker)",
+    )
+    told.add_argument("--version", default="", help="version of the broker (default: the newest)")
+    told.add_argument("--local", action="store_true", help="both ends use one connection")
+    told.add_argument("--json", action="store_true", help="print one JSON object")
     told.set_defaults(run=_expected)
     run = verbs.add_parser("run-tier", help="run a tier on a broker and judge every circuit")
-    run.add_argument("tier", choices=list(TIERS))
-    run.add_argument("--broker", choices=list(PROFILES), required=True)
-    run.add_argument("--url", help="a broker that runs (default: one is started for it)")
-    run.add_argument("--only", default="", metavar="NAME", help="one case, or a part of names")
     run.add_argument(
-        "--lanes", type=above_zero, default=LANES, help="circuits side by side (%(default)s)"
+        "tier",
+        choices=list(TIERS),
+        help="a set of circuits; `tally lab combinations TIER` lists them",
     )
-    run.add_argument("--limit", type=seconds, default=30.0, help="seconds for a circuit (30)")
+    run.add_argument("--broker", choices=list(PROFILES), required=True, help="broker to test")
+    run.add_argument("--url", help="URL of a running broker (default: start one)")
+    run.add_argument("--only", default="", metavar="NAME", help="name of a case, or a part of it")
+    run.add_argument(
+        "--lanes", type=above_zero, default=LANES, help="number of circuits at a time (%(default)s)"
+    )
+    run.add_argument(
+        "--limit", type=seconds, default=30.0, help="maximum seconds for a circuit (30)"
+    )
     add_outputs(run)
     run.set_defaults(run=_run)
     register_tools(verbs)
@@ -93,9 +101,9 @@ def register_tiers(verbs: Any) -> None:
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the verdicts go."""
-    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
-    parser.add_argument("--json", action="store_true", help="one summary object on stdout")
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal to FILE")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML to FILE")
+    parser.add_argument("--json", action="store_true", help="print one JSON summary")
 
 
 def _combinations(args: argparse.Namespace) -> int:
@@ -134,7 +142,7 @@ def _expected(args: argparse.Namespace) -> int:
         )
     )
     if found.departs:
-        print(f"departs from AMQP 0-9-1: {found.departs}")
+        print(f"differs from AMQP 0-9-1: {found.departs}")
     for name in found.sight.__slots__:
         print(f"  {name:16} {json.dumps(getattr(found.sight, name))}")
     return 0
@@ -182,17 +190,21 @@ class Logbook:
             about = {"seconds": round(milliseconds / 1000, 3), "results": dict(results)}
             print(json.dumps({**summary, **about}, indent=1))
         else:
-            print(show_journal(journal), end="")
+            print(paint_first_words(show_journal(journal)), end="")
         return 0 if succeeded(journal) else 1
 
     def _departures(self) -> tuple[str, ...]:
-        """Say once what the broker does that AMQP does not, in how many circuits."""
+        """Print each difference of the broker from AMQP once, with the number of circuits."""
         reasons = (one.verdict.reason.partition(DEPARTS)[2] for one in self._records)
         counted = Counter(reason for reason in reasons if reason)
         return tuple(f"{number} circuits: {reason}" for reason, number in counted.items())
 
 
 def _run(args: argparse.Namespace) -> int:
+    # these need the extra `lab`
+    from tallystick.lab.tiers import run_here, run_restart, run_tier  # noqa: PLC0415
+    from tallystick.lab.tiers_broker import ask_version, at_url, own_broker  # noqa: PLC0415
+
     cases = tier_cases(args.tier, args.broker, args.only)
     if args.broker == VM and not args.url:
         book = Logbook(args, len(cases), args.broker, **{"subject.version": __version__})
@@ -203,8 +215,11 @@ def _run(args: argparse.Namespace) -> int:
         own = own_broker(args.broker, Talk(_say, lambda *_: None)) if not args.url else None
         broker = stack.enter_context(own) if own else at_url(args.url)
         if args.tier == "restart" and broker.restart is None:
-            raise UsageError("a broker given by its URL is not ours to restart", code="restart",
-                             hint="leave --url away: then one is started for the tier")  # fmt: skip
+            raise UsageError(
+                "this tier restarts the broker, so it cannot use one given by --url",
+                code="restart",
+                hint="leave out --url: a broker is then started for the tier",
+            )
         version = asyncio.run(ask_version(broker.address))
         profile = find_profile(args.broker, version)
         book = Logbook(args, len(cases), args.broker, **{"subject.version": version})

@@ -1,7 +1,7 @@
 """`tally lab fields`, `tally lab clock` and `tally lab clock-reference`.
 
-`clock` measures itself: it starts a reference in another process whose clock is set off by a known
-amount, asks it, and prints the error next to the bound. Exit 1 when an error is outside its bound.
+`clock` tests itself: it starts a reference in another process, whose clock has a known offset, asks
+it for the time, and prints the error next to the bound. Exit 1 if an error is outside its bound.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,10 +19,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.brokers.owner import tied
 from tallystick.brokers.servers import running
 from tallystick.cli.numbers import above_zero, port, whole
 from tallystick.cli.progress import end_in_order, run_in_order
 from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.extras import check_extra
 from tallystick.core.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -42,29 +45,49 @@ def register_tools(verbs: Any) -> None:
     """Add the verbs."""
     from tallystick.cli.lab_tiers import add_outputs  # noqa: PLC0415 (which imports this)
 
-    fields = verbs.add_parser("fields", help="every field type there and back over a broker")
-    fields.add_argument("protocol", choices=list(_BROKERS))
-    fields.add_argument("--broker", required=True, choices=("rabbitmq", "qpid", "artemis"))
-    fields.add_argument("--url", help="a broker that runs (default: one is started for it)")
-    fields.add_argument("--only", default="", metavar="NAME", help="one case, or a part of names")
-    fields.add_argument("--values", type=Path, metavar="FILE", help="AMQP 1.0 values as JSON")
+    fields = verbs.add_parser("fields", help="send every field type over a broker and compare")
+    fields.add_argument("protocol", choices=list(_BROKERS), help="version of AMQP")
+    fields.add_argument(
+        "--broker", required=True, choices=("rabbitmq", "qpid", "artemis"), help="broker to test"
+    )
+    fields.add_argument("--url", help="URL of a running broker (default: start one)")
+    fields.add_argument(
+        "--only", default="", metavar="NAME", help="name of a case, or a part of it"
+    )
+    fields.add_argument(
+        "--values", type=Path, metavar="FILE",
+        help="file with AMQP 1.0 values as JSON (default: those that ship with Tallystick)",
+    )  # fmt: skip
     add_outputs(fields)
     fields.set_defaults(run=_fields)
-    clock = verbs.add_parser("clock", help="the error of a clock against a known offset")
-    clock.add_argument("path", choices=("local", "udp", "broker"))
-    clock.add_argument("--broker", default="rabbitmq", choices=("rabbitmq", "qpid"))
-    clock.add_argument("--url", help="a broker that runs (default: one is started for it)")
-    clock.add_argument("--rounds", type=above_zero, default=10, help="estimates (%(default)s)")
-    clock.add_argument("--json", action="store_true", help="one object on stdout")
+    clock = verbs.add_parser("clock", help="measure the error of a clock against a known offset")
+    clock.add_argument(
+        "path", choices=("local", "udp", "broker"), help="how to reach the other clock"
+    )
+    clock.add_argument(
+        "--broker",
+        default="rabbitmq",
+        choices=("rabbitmq", "qpid"),
+        help="broker for the path `broker` (%(default)s)",
+    )
+    clock.add_argument("--url", help="URL of a running broker (default: start one)")
+    clock.add_argument(
+        "--rounds", type=above_zero, default=10, help="number of estimates (%(default)s)"
+    )
+    clock.add_argument("--json", action="store_true", help="print one JSON object")
     clock.set_defaults(run=_clock)
-    reference = verbs.add_parser("clock-reference", help="answer what time it is, until ended")
+    reference = verbs.add_parser(
+        "clock-reference", help="answer requests for the time until stopped"
+    )
     where = reference.add_mutually_exclusive_group(required=True)
-    where.add_argument("--udp", type=port, metavar="PORT", help="0 takes a free one")
-    where.add_argument("--url", help="a broker; the queue is named by --queue")
-    reference.add_argument("--queue", type=_queue, default="tally.clock")
-    reference.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    where.add_argument("--udp", type=port, metavar="PORT", help="UDP port; 0 takes a free one")
+    where.add_argument("--url", help="URL of a broker; --queue names the queue")
     reference.add_argument(
-        "--inject", type=whole, default=0, metavar="NS", help="set it off so far"
+        "--queue", type=_queue, default="tally.clock", help="queue of the requests (%(default)s)"
+    )
+    reference.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    reference.add_argument(
+        "--inject", type=whole, default=0, metavar="NS", help="offset to add to the clock"
     )
     reference.set_defaults(run=_reference)
 
@@ -72,7 +95,7 @@ def register_tools(verbs: Any) -> None:
 def _queue(text: str) -> str:
     if not _QUEUE.fullmatch(text):
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is no queue: 1 to 255 of letters, digits, blanks and _.:@#,/+-"
+            f"{text[:40]!r} is not a queue name: use 1 to 255 letters, digits, spaces and _.:@#,/+-"
         )
     return text
 
@@ -80,14 +103,18 @@ def _queue(text: str) -> str:
 def _fields(args: argparse.Namespace) -> int:
     if args.broker not in _BROKERS[args.protocol]:
         raise UsageError(
-            f"{args.broker} does not speak AMQP {args.protocol} here",
+            f"{args.broker} does not support AMQP {args.protocol} in this lab",
             code="protocol",
-            hint=f"one of {', '.join(_BROKERS[args.protocol])}",
+            hint=f"use one of {', '.join(_BROKERS[args.protocol])}",
         )
     if args.protocol == "1.0":
         return _typed(args)
     if args.values:
-        raise UsageError("--values needs AMQP 1.0", code="protocol", hint="lab fields 1.0 ...")
+        raise UsageError(
+            "--values works only with AMQP 1.0",
+            code="protocol",
+            hint="use `tally lab fields 1.0 ...`",
+        )
     return _table_fields(args)
 
 
@@ -101,7 +128,7 @@ def _broker(name: str, url: str | None) -> Iterator[dict[str, str]]:
 
 
 def _asked(url: str) -> tuple[Address, str]:
-    """Give the address of a broker and the version it says; nobody there is said with a hint."""
+    """Return the address and version of a broker; an unreachable one is an error with a hint."""
     from tallystick.lab.raw import read_address  # noqa: PLC0415
     from tallystick.lab.tiers_broker import ask_version  # noqa: PLC0415
 
@@ -123,7 +150,7 @@ def _table_fields(args: argparse.Namespace) -> int:
                 return judge_field(case, await probe_field(lane, case))
         except (Refusal, Gone, OSError, TimeoutError) as error:
             await lane.discard()
-            return Verdict(case.name, Outcome.ERRORED, str(error) or "no answer in 30 s")
+            return Verdict(case.name, Outcome.ERRORED, str(error) or "no answer within 30 s")
 
     async def work(address: Address, book: Logbook) -> None:
         async with Lane(address, f"tally.{book.run}") as lane:
@@ -139,9 +166,10 @@ def _table_fields(args: argparse.Namespace) -> int:
 
 def _typed(args: argparse.Namespace) -> int:
     from tallystick.cli.lab_tiers import Logbook  # noqa: PLC0415
-    from tallystick.lab.fields_types import BESIDE, round_trip, type_cases  # noqa: PLC0415
+    from tallystick.lab.fields_types import round_trip, type_cases  # noqa: PLC0415
 
-    cases = _chosen(list(type_cases(args.broker, args.values or BESIDE)), args.only)
+    check_extra("artemis")
+    cases = _chosen(list(type_cases(args.broker, args.values)), args.only)
     with end_in_order(), _broker(args.broker, args.url) as urls:
         book = Logbook(args, len(cases), args.broker)
         for verdict in round_trip(urls["amqp"], tuple(cases)):
@@ -154,7 +182,7 @@ def _chosen(cases: list[Any], only: str) -> list[Any]:
     if not found:
         names = ", ".join(one.name for one in cases[:3])
         raise UsageError(f"no case has {only!r} in its name", code="no_case",
-                         hint=f"they are called {names} ...")  # fmt: skip
+                         hint=f"case names are {names} ...")  # fmt: skip
     return found
 
 
@@ -177,10 +205,12 @@ def _clock(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _started(*options: str) -> Iterator[str]:
-    """Have a reference in a process of its own; its first line says where it answers."""
+    """Start a reference in another process; its first line is its address."""
     command = [sys.executable, "-m", "tallystick", "lab", "clock-reference", *options]
     command += ["--inject", str(_INJECTED)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reference:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603 (our own program)
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **tied()}
+    ) as reference:
         try:
             line = reference.stdout.readline().strip() if reference.stdout else ""
             if not line:

@@ -1,11 +1,12 @@
-"""How a worker is doing while it runs: a view on a terminal, else plain lines, or JSON.
+"""Show the state of a running worker: a view on a terminal, else plain lines, or JSON.
 
     120 handled (40.0/s), 4 in flight, 2 retried, 1 dead-lettered, lag 17
     last error: orders: retried: builtins.ValueError
 
-Everything goes to stderr. The view is drawn anew once a second; lines of the log, and what handlers
-print to the same terminal, stand above it. A line is written when something has changed, at most
-every `every` seconds. The lag is asked on a thread of its own: a broker that is away stops nothing.
+Everything goes to stderr. The view is drawn again every second; log lines, and what handlers print
+to the same terminal, appear above it. Without a terminal, a line is written when something has
+changed, at most every `every` seconds. The lag is asked on a separate thread, so an unreachable
+broker blocks nothing.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class Live(logging.Handler):
 
 
 class _Above(io.TextIOBase):
-    """What handlers print to the terminal stands above the view, in whole lines of each thread."""
+    """Output of handlers on the terminal: it appears above the view, in whole lines per thread."""
 
     def __init__(self, stream: TextIO, live: Live) -> None:
         self._stream: Final = stream
@@ -181,7 +182,7 @@ class _Above(io.TextIOBase):
             self._live.write_above(self._stream, text)
 
     def isatty(self) -> bool:
-        """Say that it is a terminal, as it is."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:

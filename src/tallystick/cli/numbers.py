@@ -1,9 +1,8 @@
-"""Numbers on a command line: argparse says what is wrong with one before anything is started.
+"""Read numbers on the command line: argparse reports a wrong one before anything is started.
 
-Digits are ASCII. A whole number fits 64 bits. A time to wait ends within 2,000,000 seconds, some
-23 days: the narrowest waits of the system (`poll`, `epoll`) hold 2^31 milliseconds. A rate is one
-in 100,000 seconds at least: one too slow waits for ever. Each kind of number has one reader and
-one text.
+Digits are ASCII. A whole number fits 64 bits. A wait is at most 2,000,000 seconds, about 23 days,
+because the shortest limit of the system (`poll`, `epoll`) is 2^31 milliseconds. A rate is at least
+one per 100,000 seconds. Each kind of number has one reader and one error text.
 """
 
 from __future__ import annotations
@@ -31,60 +30,62 @@ _SHOWN: Final = 40
 
 def above_zero(text: str) -> int:
     """Read a whole number above 0."""
-    return _read_whole(text, range(1, _MOST), "whole number above 0")
+    return _read_whole(text, range(1, _MOST), "a whole number above 0")
 
 
 def from_zero(text: str) -> int:
     """Read a whole number that may be 0."""
-    return _read_whole(text, range(_MOST), "whole number from 0 on")
+    return _read_whole(text, range(_MOST), "a whole number, 0 or more")
 
 
 def whole(text: str) -> int:
     """Read a whole number, also one below 0."""
-    return _read_whole(text, range(1 - _MOST, _MOST), "whole number")
+    return _read_whole(text, range(1 - _MOST, _MOST), "a whole number")
 
 
 def port(text: str) -> int:
     """Read the number of a port; 0 is any free one where one is taken."""
-    return _read_whole(text, range(_PORTS), f"port: 0 to {_PORTS - 1}")
+    return _read_whole(text, range(_PORTS), f"a port number from 0 to {_PORTS - 1}")
 
 
 def seed(text: str) -> int:
     """Read a seed of the lab."""
     from tallystick.lab.parameters import SEEDS  # noqa: PLC0415 (not every number is the lab's)
 
-    return _read_whole(text, SEEDS, f"seed: 0 to {SEEDS[-1]}")
+    return _read_whole(text, SEEDS, f"a seed from 0 to {SEEDS[-1]}")
 
 
 def seconds(text: str) -> float:
     """Read a time above 0."""
-    return _read_decimal(text, _LONGEST, f"time above 0, up to {_LONGEST} seconds")
+    return _read_decimal(text, _LONGEST, f"a time above 0, up to {_LONGEST} seconds")
 
 
 def wait(text: str) -> float:
     """Read a time that may be 0."""
-    return _read_decimal(text, _LONGEST, f"time from 0 to {_LONGEST} seconds", zero=True)
+    return _read_decimal(text, _LONGEST, f"a time from 0 to {_LONGEST} seconds", zero=True)
 
 
 def stamp(text: str) -> float:
-    """Read seconds that nobody here waits for, in a message or an age: a clock to the year 5000."""
-    return _read_decimal(text, _LATEST, f"number of seconds from 0 to {_LATEST}", zero=True)
+    """Read a number of seconds for a message or an age, up to the year 5000, not for a wait."""
+    return _read_decimal(text, _LATEST, f"a number of seconds from 0 to {_LATEST}", zero=True)
 
 
 def per_second(text: str) -> float:
     """Read a rate: one in 100,000 seconds at least."""
-    meaning = f"rate from {_SLOWEST:.5f} to {_FASTEST} a second"
+    meaning = f"a rate from {_SLOWEST:.5f} to {_FASTEST} per second"
     return _read_decimal(text, _FASTEST, meaning, least=_SLOWEST)
 
 
 def whole_per_second(text: str) -> int:
     """Read a rate that is a whole number."""
-    return _read_whole(text, range(1, _FASTEST + 1), f"whole rate from 1 to {_FASTEST} a second")
+    return _read_whole(
+        text, range(1, _FASTEST + 1), f"a whole rate from 1 to {_FASTEST} per second"
+    )
 
 
 def whole_seconds(text: str) -> int:
     """Read how long something lasts, in whole seconds: a day at most."""
-    return _read_whole(text, range(1, _DAY + 1), f"whole number of seconds from 1 to {_DAY}")
+    return _read_whole(text, range(1, _DAY + 1), f"a whole number of seconds from 1 to {_DAY}")
 
 
 def _read_whole(text: str, allowed: range, meaning: str) -> int:
@@ -104,4 +105,4 @@ def _read_decimal(
 
 def _wrong(text: str, meaning: str) -> argparse.ArgumentTypeError:
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-    return argparse.ArgumentTypeError(f"{shown!r} is no {meaning}")
+    return argparse.ArgumentTypeError(f"{shown!r} is not {meaning}")

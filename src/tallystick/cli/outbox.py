@@ -1,7 +1,7 @@
-"""`tally outbox`: publish what transactions have committed, and look at what waits.
+"""`tally outbox`: publish committed messages, and show the waiting ones.
 
-Exit 0 done, 1 a finding (`status`, `relay`: some messages cannot be sent), 2 could not. A store and
-a broker may be named in the environment, where other users of the machine cannot read them.
+Exit 0 done, 1 finding (`status`, `relay`: some messages cannot be sent), 2 error. The store and the
+broker may be set in the environment, where other users of the machine cannot read them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import sys
 from dataclasses import asdict
 from threading import Event
 
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.numbers import above_zero, seconds, stamp, wait
-from tallystick.core.errors import UsageError
+from tallystick.cli.urls import URL_HELP
 from tallystick.runtime.outbox import Outbox, Status
 from tallystick.runtime.outbox.relay import Terms, relay
 from tallystick.runtime.shutdown import Signals
@@ -26,38 +26,40 @@ __all__ = ["register"]
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
-    created = verbs.add_parser("create", help="make the tables")
+    created = verbs.add_parser("create", help="create the tables")
     created.set_defaults(run=_create)
-    relayed = verbs.add_parser("relay", help="publish what is committed, until stopped")
+    relayed = verbs.add_parser("relay", help="publish the committed messages, until stopped")
     relayed.set_defaults(run=_relay)
-    looked = verbs.add_parser("status", help="what waits, was sent, and cannot be sent")
+    looked = verbs.add_parser("status", help="count the waiting, the sent and the failed messages")
     looked.set_defaults(run=_status)
-    again = verbs.add_parser("retry", help="try again what could not be sent")
+    again = verbs.add_parser("retry", help="send the failed messages again")
     again.set_defaults(run=_retry)
     for verb in (created, relayed, looked, again):
-        verb.add_argument(
-            "--store",
-            default=os.environ.get("TALLYSTICK_STORE", ""),
-            metavar="URL",
-            help="sqlite:///FILE or postgresql://...; default: $TALLYSTICK_STORE",
-        )
+        add_setting(
+            verb, "store", required=True, metavar="URL",
+            help="sqlite:///FILE or postgresql://... (default: $TALLY_STORE)",
+        )  # fmt: skip
     for verb in (relayed, looked, again):
-        verb.add_argument("--json", action="store_true", help="one JSON document on stdout")
+        verb.add_argument("--json", action="store_true", help="print one JSON document")
+    add_setting(
+        relayed, "broker", required=True, metavar="URL",
+        help=f"{URL_HELP} (default: $TALLY_BROKER)",
+    )  # fmt: skip
     relayed.add_argument(
-        "--broker",
-        default=os.environ.get("TALLYSTICK_BROKER", ""),
-        metavar="URL",
-        help="where to publish; default: $TALLYSTICK_BROKER",
+        "--idle", type=wait, help="stop when no message arrived for this many seconds"
     )
-    relayed.add_argument("--idle", type=wait, help="end when nothing came for so many seconds")
-    relayed.add_argument("--telemetry", action="store_true", help="OpenTelemetry, as set up here")
+    relayed.add_argument(
+        "--telemetry",
+        action="store_true",
+        help="send OpenTelemetry data, as configured in the environment",
+    )
     defaults = Terms()
     for name, kind, what in (
-        ("batch", above_zero, "messages at once"),
-        ("poll", seconds, "seconds between looks"),
-        ("lease", seconds, "seconds a relay holds a queue (SQLite)"),
-        ("tries", above_zero, "before a message that the broker does not take is put aside"),
-        ("keep", stamp, "seconds for which sent rows stay"),
+        ("batch", above_zero, "messages per batch"),
+        ("poll", seconds, "seconds between two polls"),
+        ("lease", seconds, "seconds that a relay reserves a queue (SQLite)"),
+        ("tries", above_zero, "attempts before a message is marked as failed"),
+        ("keep", stamp, "seconds to keep sent rows"),
     ):
         default = getattr(defaults, name)
         relayed.add_argument(
@@ -73,8 +75,6 @@ def _create(args: argparse.Namespace) -> int:
 
 
 def _relay(args: argparse.Namespace) -> int:
-    if not args.broker:
-        raise UsageError("no broker is named", code="broker", hint="--broker redis://127.0.0.1")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     terms = Terms(args.batch, args.poll, args.lease, args.tries, args.keep)
     stopping = Event()
@@ -87,7 +87,7 @@ def _relay(args: argparse.Namespace) -> int:
             terms=terms,
             telemetry=args.telemetry,
         )
-    print(json.dumps(asdict(done)) if args.json else f"{done.sent} sent, {done.faulty} faulty")
+    print(json.dumps(asdict(done)) if args.json else f"{done.sent} sent, {done.faulty} failed")
     return int(done.faulty > 0)
 
 
@@ -103,7 +103,7 @@ def _status(args: argparse.Namespace) -> int:
 
 def _lines(found: Status) -> str:
     age = "" if found.oldest is None else f", the oldest for {found.oldest:.0f} s"
-    first = f"{found.pending} pending{age}; {found.sent} sent; {found.faulty} faulty"
+    first = f"{found.pending} waiting{age}; {found.sent} sent; {found.faulty} failed"
     return "\n".join([first, *(f"  {one.id} on {one.queue}: {one.error}" for one in found.faults)])
 
 
@@ -113,5 +113,5 @@ def _retry(args: argparse.Namespace) -> int:
         count = outbox.retry_faulty()
     finally:
         outbox.close()
-    print(json.dumps({"retried": count}) if args.json else f"{count} to be tried again")
+    print(json.dumps({"retried": count}) if args.json else f"{count} will be sent again")
     return 0

@@ -1,4 +1,4 @@
-"""`tally pipeline`: the proof on all the traffic, on Spark.
+"""`tally pipeline`: check captured traffic of any size, on Spark.
 
     tally pipeline run --input captures/ --registry registry.json --out lake
     tally pipeline stream --input kafka://host:9092/orders --registry registry.json --out lake
@@ -6,10 +6,10 @@
     tally pipeline show quarantine --lake lake --limit 5
     tally pipeline page --lake lake -o page.html
 
-`run` reads captures, plain envelopes and journals (JSON Lines, also compressed, and Parquet),
-judges every message and writes the tables as Parquet. Files that were read before are not read
-again. What was found is drawn on one page, `LAKE/page.html`, that opens from disk. It ends with 1
-when a `--fail-if` holds, such as `bad>0.1%` or `lost>0`.
+`run` reads captures, plain envelopes and journals (JSON Lines, also compressed, and Parquet). It
+checks every message and writes the tables as Parquet. It reads only files that are new. It also
+writes an HTML page, `LAKE/page.html`, that opens from disk. It exits with 1 if a `--fail-if` rule
+is true, such as `bad>0.1%` or `lost>0`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from time import monotonic
 from typing import Any, Final, Self
 
 from tallystick.cli.annotations import gate
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.numbers import from_zero
-from tallystick.cli.pipeline_stream import add_work, parse_conf, register_stream
+from tallystick.cli.pipeline_stream import LAKE_HELP, add_work, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
 __all__ = ["holds", "register"]
@@ -39,35 +40,52 @@ _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
+    parser.set_defaults(needs_extra="capture")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     run = verbs.add_parser(
         "run",
-        help="judge captured traffic and write every table",
+        help="check captured traffic and write every table",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_work(run)
-    run.add_argument("--dry-run", action="store_true", help="say what would be done")
-    run.add_argument("--force", action="store_true", help="build the tables anew")
-    run.add_argument("--fail-if", action="append", default=[], metavar="RULE",
-                     help="end with 1 when it holds: bad>0.1%%, lost>0, ...")  # fmt: skip
-    run.add_argument("--page", type=Path, metavar="FILE", help="its page (default: LAKE/page.html)")
-    run.add_argument("--json", action="store_true", help="print the manifest")
-    run.set_defaults(run=_run)
-    tables = verbs.add_parser("tables", help="list the tables, and their rows in a lake")
-    tables.add_argument("--lake", type=Path)
-    tables.add_argument("--json", action="store_true")
+    run.add_argument(
+        "--dry-run", action="store_true", help="show what would be done, and do nothing"
+    )
+    run.add_argument(
+        "--force", action="store_true", help="build the tables again, even if nothing is new"
+    )
+    run.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="exit 1 if this is true for the run: bad>0.1%%, lost>0, ...; repeatable",
+    )
+    run.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="write the HTML page to FILE (default: LAKE/page.html)",
+    )
+    run.add_argument("--json", action="store_true", help="print the manifest as JSON")
+    run.set_defaults(run=_run, needs_extra="pipeline")
+    tables = verbs.add_parser("tables", help="list the tables, and the number of rows in a lake")
+    add_setting(tables, "lake", help=LAKE_HELP)
+    tables.add_argument("--json", action="store_true", help="print one JSON document")
     tables.set_defaults(run=_tables)
     register_stream(verbs)
     show = verbs.add_parser("show", help="show rows of a table")
-    show.add_argument("table")
-    show.add_argument("--lake", type=Path, required=True)
-    show.add_argument("--limit", type=from_zero, default=20)
-    show.add_argument("--json", action="store_true", help="one object a line")
+    show.add_argument("table", help="a name that `tally pipeline tables` lists")
+    add_setting(show, "lake", required=True, help=LAKE_HELP)
+    show.add_argument("--limit", type=from_zero, default=20, help="maximum rows (%(default)s)")
+    show.add_argument("--json", action="store_true", help="print one JSON object per line")
     show.set_defaults(run=_show)
-    page = verbs.add_parser("page", help="draw the tables as one page that opens from disk")
-    page.add_argument("--lake", type=Path, required=True)
-    page.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: LAKE/page.html")
+    page = verbs.add_parser("page", help="write the tables as one HTML page that opens from disk")
+    add_setting(page, "lake", required=True, help=LAKE_HELP)
+    page.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: LAKE/page.html)"
+    )
     page.set_defaults(run=lambda args: _page(args.lake, args.output))
 
 
@@ -94,7 +112,7 @@ def _run(args: argparse.Namespace) -> int:
     _page(args.out, args.page)
     held = [text for text, rule in rules.items() if holds(manifest["figures"], *rule)]
     for text in held:
-        print(f"tally: {text} holds", file=sys.stderr)
+        print(f"tally: --fail-if {text} is true", file=sys.stderr)
     return 1 if held else 0
 
 
@@ -104,22 +122,22 @@ def _parse_rule(text: str) -> tuple[str, str, float, bool]:
     found = _RULE.fullmatch(text)
     if not found:
         raise UsageError(
-            f"--fail-if {text!r} is no rule",
+            f"--fail-if {text!r} is not a rule",
             code="fail_if",
-            hint="for example 'bad>0.1%' or 'lost>0'",
+            hint="write for example 'bad>0.1%' or 'lost>0'",
         )
     name, sign, number, percent = found.groups()
     if name not in ("bad", *FIGURES):
         raise UsageError(
-            f"no figure is called {name!r}",
+            f"--fail-if: there is no figure {name!r}",
             code="fail_if",
-            hint=f"one of bad, {', '.join(FIGURES)}",
+            hint=f"use one of bad, {', '.join(FIGURES)}",
         )
     return name, sign, float(number), bool(percent)
 
 
 def holds(figures: Mapping[str, int], name: str, sign: str, limit: float, percent: bool) -> bool:
-    """Tell whether a rule holds for the figures of a run; `bad` is what was refused."""
+    """Return whether a rule is true for the figures of a run; `bad` means refused."""
     value = float(figures["refused" if name == "bad" else name])
     if percent:
         value = 100 * value / max(figures["messages"], 1)
@@ -148,7 +166,7 @@ def _print_run(manifest: Mapping[str, Any]) -> None:
     for name, value in figures.items():
         if value:
             print(f"{name:24} {value:>12}")
-    print("nothing is new" if manifest["skipped"] else f"tables in {manifest['folder']}")
+    print("nothing new to read" if manifest["skipped"] else f"tables in {manifest['folder']}")
 
 
 def _tables(args: argparse.Namespace) -> int:
@@ -214,7 +232,7 @@ class _Bar:
             sys.stderr.write("\r\x1b[K")
 
     def tell(self, stage: str, rows: int, share: float) -> None:
-        """Draw it anew."""
+        """Draw it again."""
         if not self._shown:
             return
         taken = monotonic() - self._begun

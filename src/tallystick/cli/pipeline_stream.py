@@ -1,10 +1,10 @@
-"""`tally pipeline stream`: the tables of logs that grow, and `clean`: old runs taken away.
+"""`tally pipeline stream`: keep the tables up to date while the input grows.
 
     tally pipeline stream --input kafka://host:9092/orders --registry registry.json --out lake
     tally pipeline stream --input captures/ --registry registry.json --out lake --available-now
 
-`stream` reads topics and folders as they grow, until a signal; with `--available-now` it reads what
-is there and ends. It may be killed at any time: the next start goes on where it was.
+`stream` reads topics and folders as they grow, until a signal stops it. With `--available-now` it
+reads the present data, then stops. If it is killed, the next start continues at the same place.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
 from tallystick.cli.annotations import gate
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.numbers import above_zero
+from tallystick.cli.schema import REGISTRY_HELP
 from tallystick.core.errors import UsageError
 
-__all__ = ["add_work", "parse_conf", "register_stream"]
+__all__ = ["LAKE_HELP", "add_work", "parse_conf", "register_stream"]
 
 _TRIGGER: Final = re.compile(r"([0-9]{1,9})\s*(ms|s|m|h)")
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _LONGEST: Final = 86_400_000
+LAKE_HELP: Final = "folder with the tables"
 _SMALL: Final = 64 << 20
 
 
@@ -38,34 +40,44 @@ def register_stream(verbs: Any) -> None:
     )
     add_work(stream)
     when = stream.add_mutually_exclusive_group()
-    when.add_argument("--trigger", default="10s", metavar="TIME", help="how often to look (10s)")
-    when.add_argument("--available-now", action="store_true", help="read what is there, and end")
+    when.add_argument(
+        "--trigger", default="10s", metavar="TIME", help="time between two reads (10s)"
+    )
+    when.add_argument(
+        "--available-now", action="store_true", help="read the present data, then stop"
+    )
     stream.add_argument("--batch", type=above_zero, default=1_000_000, metavar="N",
-                        help="about how many records to read at a time (1000000)")  # fmt: skip
-    stream.add_argument("--json", action="store_true", help="one object for each publication")
-    stream.set_defaults(run=_stream)
-    clean = verbs.add_parser("clean", help="take old runs away, and what only they were made from")
-    clean.add_argument("--lake", type=Path, required=True)
-    clean.add_argument("--json", action="store_true")
+                        help="approximate number of records per batch (1000000)")  # fmt: skip
+    stream.add_argument(
+        "--json", action="store_true", help="print one JSON object for each publication"
+    )
+    stream.set_defaults(run=_stream, needs_extra="pipeline")
+    clean = verbs.add_parser("clean", help="delete old runs, and the files that only they use")
+    add_setting(clean, "lake", required=True, help=LAKE_HELP)
+    clean.add_argument("--json", action="store_true", help="print one JSON object")
     _add_keep(clean)
     clean.set_defaults(run=_clean)
 
 
 def add_work(parser: argparse.ArgumentParser) -> None:
-    """Add what every run and stream is told: from where, by which registry, to where, on what."""
+    """Add the options of every run and stream: inputs, registry, lake, Spark master."""
     parser.add_argument("--input", action="append", required=True, metavar="INPUT",
                         help="a file, a folder, a quoted pattern, or "
-                             "kafka://host:port/topic[,topic]; may be given again")  # fmt: skip
-    parser.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
-    parser.add_argument("--out", type=Path, required=True, metavar="LAKE", help="where tables go")
+                             "kafka://host:port/topic[,topic]; repeatable")  # fmt: skip
+    add_setting(parser, "registry", metavar="PATH", help=REGISTRY_HELP)
+    add_setting(
+        parser, "lake", option="--out", required=True, metavar="LAKE", help="folder for the tables"
+    )
     parser.add_argument("--master", default="", help="any Spark master (default: this machine)")
-    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting; repeatable"
+    )
     _add_keep(parser)
 
 
 def _add_keep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", type=above_zero, default=3, metavar="N",
-                        help="how many runs stay in the lake (3)")  # fmt: skip
+                        help="number of runs to keep in the lake (3)")  # fmt: skip
 
 
 def _clean(args: argparse.Namespace) -> int:
@@ -78,7 +90,7 @@ def _clean(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"runs": gone.runs, "parts": gone.parts}))
     else:
-        print(f"{gone.runs} runs and {gone.parts} parts taken away")
+        print(f"deleted {gone.runs} runs and {gone.parts} parts")
     return 0
 
 
@@ -118,9 +130,9 @@ def parse_trigger(text: str) -> str:
     length = int(found[1]) * _UNITS[found[2]] if found else _LONGEST + 1
     if length > _LONGEST:
         raise UsageError(
-            f"--trigger {text[:40]!r} is no time",
+            f"--trigger {text[:40]!r} is not a time",
             code="trigger",
-            hint="10s, 500ms, 1m; up to a day, 24h",
+            hint="write for example 10s, 500ms or 1m; at most a day, 24h",
         )
     return f"{length} milliseconds"
 

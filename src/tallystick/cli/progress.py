@@ -1,9 +1,10 @@
-"""Long work: a progress bar where a person is watching, and an orderly end when asked to end.
+"""A progress bar for long work, and an orderly stop on SIGTERM.
 
-The bar draws on stderr at most ten times a second, says how long is left, and gives way to talk.
-When stderr is not a terminal nothing is drawn; talk is printed all the same, each line with the
-name of the subject that wrote it and with its control characters made visible. `end_in_order` turns
-a request to terminate into an exception, so that every process we started is ended before we are.
+The bar is drawn on stderr at most ten times a second and shows the remaining time; while nothing
+moves, for example during a build, it counts the seconds. Without a terminal no bar is drawn. Lines
+that an implementation writes are always printed, each with its name and with visible control
+characters. `end_in_order` turns SIGTERM into an exception, so that every process that we started is
+stopped before we exit.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import contextmanager
+from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,8 @@ __all__ = ["Progress", "end_in_order", "run_in_order"]
 _WIDTH: Final = 30
 _EVERY: Final = 0.1
 _JUDGED_AFTER: Final = 2.0
+_TICK: Final = 1.0
+_STILL_AFTER: Final = 2.0
 _LONGEST_TALK: Final = 1 << 16
 
 
@@ -72,35 +76,52 @@ class Progress:
         self._begun = b""
         self._drawn = float("-inf")
         self._since: Final = monotonic()
+        self._moved = self._since
         self._shown: Final = self._stream.isatty()
+        self._lock: Final = RLock()
+        self._over: Final = Event()
+        self._ticker: Final = Thread(target=self._tick, daemon=True)
 
     def __enter__(self) -> Self:
         self._draw(at_once=True)
+        if self._shown:
+            self._ticker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._shown:
+            self._ticker.join()
         self._end_talk()
         self._clear()
 
+    def _tick(self) -> None:
+        """Draw anew while nothing moves, so that a person sees that the work goes on."""
+        while not self._over.wait(_TICK):
+            self._draw(at_once=False)
+
     def rename(self, title: str) -> None:
-        """Say what is being worked on now."""
+        """Show the name of the present work."""
         self._end_talk()
         self._title = title
+        self._moved = monotonic()
         self._draw(at_once=True)
 
     def advance(self, _: object = None) -> None:
         """Count one step."""
         self._done += 1
+        self._moved = monotonic()
         self._draw(at_once=False)
 
     def say(self, text: str) -> None:
         """Print a line of talk above the bar."""
-        self._clear()
-        print(text, file=self._stream, flush=True)
-        self._draw(at_once=True)
+        with self._lock:
+            self._clear()
+            print(text, file=self._stream, flush=True)
+            self._draw(at_once=True)
 
     def talk(self, chunk: bytes) -> None:
-        """Pass on what a subject wrote to its stderr, line by line under its name."""
+        """Print what an implementation wrote to stderr, line by line, with its name."""
         *whole, self._begun = (self._begun + chunk).split(b"\n")
         for line in whole:
             text = line.decode("utf-8", "backslashreplace").rstrip().expandtabs()
@@ -118,12 +139,17 @@ class Progress:
         now = monotonic()
         if not self._shown or (not at_once and now - self._drawn < _EVERY):
             return
-        self._drawn = now
+        with self._lock:
+            self._drawn = now
+            self._stream.write(f"\r\x1b[K{self._line(now)}")
+            self._stream.flush()
+
+    def _line(self, now: float) -> str:
         share = self._done / self._total if self._total else 1.0
         bar = ("#" * int(share * _WIDTH)).ljust(_WIDTH, ".")
-        line = f"[{bar}] {self._done}/{self._total} {self._title}{self._left(now)}"
-        self._stream.write(f"\r\x1b[K{line}")
-        self._stream.flush()
+        still = now - self._moved
+        waiting = f", waiting {still:.0f} s" if still >= _STILL_AFTER else self._left(now)
+        return f"[{bar}] {self._done}/{self._total} {self._title}{waiting}"
 
     def _left(self, now: float) -> str:
         """Give the time still to go, once there is something to judge it by."""

@@ -1,120 +1,123 @@
-"""`tally prove`: the standard and the CloudEvents cases on every subject at hand; the scoreboards.
+"""`tally prove`: everything that can be proved on this machine, one verdict, one page.
 
-The exit code is about Tallystick: 0 when it conforms, 1 when it does not. What the other subjects
-do is a finding about them, and when Tallystick is not among the chosen nothing is said about it:
-that is exit 0, or 2 when none of them could be run.
+    tally prove                                 the whole proof, in build/proof
+    tally prove --implementation './my-sdk'     the suites alone, on these implementations
+
+The steps: the conformance suites on every implementation at hand, the registry gate on the example
+registry, the lab over the in-process broker and over a real one, and the lab's traffic through the
+pipeline. A part that needs a tool, an extra or a file that is not here is listed as `not run`; it
+never fails the proof.
+
+The verdict is about Tallystick: exit 0 when it conforms, 1 when a step failed, 2 when a step could
+not do its work. How the other implementations score is a finding about them.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import uuid
+import platform
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import Final
 
-from tallystick.cli.progress import Progress, end_in_order
-from tallystick.report.events_table import count_parts, event_scoreboard
-from tallystick.report.table import identical_bytes, scoreboard, summarize_all
-from tallystick.suites.cloudevents import load_cloudevents
-from tallystick.suites.find import CLOUDEVENTS, STANDARD, load_standard
-from tallystick.suites.prove import Proof, prove
-from tallystick.suites.session import Plan
-from tallystick.suites.subjects import NAMES, OURS, for_suite, subject_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tallystick.suites.load import Suite
+from tallystick import __version__
+from tallystick.cli.progress import end_in_order
+from tallystick.cli.proof.bench import Bench, Step, run_steps
+from tallystick.cli.proof.lab import lab_steps
+from tallystick.cli.proof.pages import PAGE, clear_pages, write_details
+from tallystick.cli.proof.registry import example_registry, registry_steps
+from tallystick.cli.proof.suites import suite_steps
+from tallystick.cli.proof.tell import show_proof, summarize_proof
+from tallystick.cli.proof.traffic import traffic_steps
+from tallystick.cli.suite import add_implementations
+from tallystick.report.proof.page import build_proof_page
+from tallystick.report.proof.values import Conclusion, ProofReport, StepResult, conclude
+from tallystick.suites.subjects import NAMES, OURS
 
 __all__ = ["register"]
+
+_FOLDER: Final = Path("build/proof")
+_EXIT: Final = {
+    Conclusion.CONFORMS: 0,
+    Conclusion.FAILS: 1,
+    Conclusion.INCOMPLETE: 2,
+    Conclusion.UNTRIED: 0,
+}
 
 
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the options; there is one verb, and it is the noun."""
+    parser.description = __doc__
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_implementations(
+        parser, f"run the suites on this one and no other step; repeatable ({', '.join(NAMES)})"
+    )
     parser.add_argument(
-        "--subject", action="append", metavar="NAME|COMMAND", dest="subjects",
-        help=f"only these (default: {', '.join(NAMES)})",
+        "--cases", type=Path, metavar="DIR",
+        help="folder of the official CloudEvents files (default: $TALLY_OFFICIAL)",
     )  # fmt: skip
-    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journals there")
-    parser.add_argument("--json", action="store_true", help="one summary object on stdout")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR",
+        help=f"folder for the pages, journals and tables (default: {_FOLDER})",
+    )  # fmt: skip
+    parser.add_argument("--journal", type=Path, metavar="FILE",
+                        help="write the journals of the suites to FILE")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_prove)
 
 
 def _prove(args: argparse.Namespace) -> int:
-    chosen = args.subjects or NAMES
-    suites = [load_standard(), load_cloudevents(None, _say)]
-    work = [(suite, subjects) for suite in suites if (subjects := for_suite(suite.name, chosen))]
-    total = sum(len(suite.cases) * len(subjects) for suite, subjects in work)
-    proofs: dict[str, Proof] = {}
+    whole = not args.subjects
+    folder: Path | None = args.out or (_FOLDER if whole else None)
+    bench = Bench(folder, tuple(args.subjects or NAMES), args.cases)
+    began, started = monotonic(), datetime.now(UTC)
+    steps = suite_steps(bench)
+    if folder:
+        clear_pages(folder)
+        steps += _other_steps(folder) if whole else []
     with ExitStack() as stack:
         stack.enter_context(end_in_order())
-        write: Callable[[str], object] = len
         if args.journal:
-            write = stack.enter_context(args.journal.open("w", encoding="utf-8")).write
-        bar = stack.enter_context(Progress(total, subject_name(chosen[0])))
-        for suite, subjects in work:
-            proofs[suite.name] = prove(
-                _plan(suite),
-                subjects,
-                begin=lambda one: bar.rename(subject_name(one)),
-                write=write,
-                advance=bar.advance,
-                talk=bar.talk,
-            )
-    conforms = all(proof.conforms for proof in proofs.values()) if OURS in chosen else None
-    print(_as_json(proofs, conforms) if args.json else _as_text(proofs, conforms))
-    if not any(proof.journals for proof in proofs.values()):
+            file = stack.enter_context(args.journal.open("w", encoding="utf-8"))
+            bench.write = file.write
+        results = run_steps(steps, bench)
+    if folder:
+        write_details(bench)
+    report = _report(bench, results, started, monotonic() - began)
+    page = folder / PAGE if folder else None
+    if page:
+        page.write_text(build_proof_page(report, OURS), encoding="utf-8")
+    print(summarize_proof(report, bench) if args.json else show_proof(report, page))
+    if not any(board.journals for board in report.boards):
         return 2
-    return 1 if conforms is False else 0
+    return _EXIT[report.conclusion]
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+def _other_steps(folder: Path) -> list[Step]:
+    registry = example_registry()
+    return [*registry_steps(registry), *lab_steps(folder), *traffic_steps(folder, registry)]
 
 
-def _plan(suite: Suite) -> Plan:
-    return Plan(
-        suite.cases,
-        {suite.name: suite.version},
-        run=str(uuid.uuid4()),
-        time=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+def _report(
+    bench: Bench, results: tuple[StepResult, ...], started: datetime, seconds: float
+) -> ProofReport:
+    return ProofReport(
+        conclusion=conclude(results, ours=OURS in bench.implementations),
+        started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        seconds=seconds,
+        versions={
+            "tallystick": __version__,
+            "Python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        },
+        official=bench.official,
+        steps=results,
+        not_run=tuple(bench.not_run),
+        boards=tuple(bench.boards),
+        gate=bench.gate,
+        lab=dict(bench.lab),
+        figures=bench.figures,
+        pages=dict(bench.pages),
     )
-
-
-_VERDICTS = {True: "conforms", False: "does NOT conform", None: "was not run"}
-
-
-def _as_text(proofs: dict[str, Proof], conforms: bool | None) -> str:
-    boards = {STANDARD: scoreboard, CLOUDEVENTS: event_scoreboard}
-    parts = [boards[name](proof.journals, proof.missing) for name, proof in proofs.items()]
-    return "\n".join([*parts, f"{OURS} {_VERDICTS[conforms]}"])
-
-
-def _as_json(proofs: dict[str, Proof], conforms: bool | None) -> str:
-    summary: dict[str, Any] = {}
-    for name, proof in proofs.items():
-        about = {**_summaries[name](proof), "missing": dict(proof.missing)}
-        summary |= about if name == STANDARD else {name: about}
-    return json.dumps({**summary, "conforms": conforms})
-
-
-def _standard(proof: Proof) -> dict[str, Any]:
-    summary = summarize_all(proof.journals)
-    for journal in proof.journals:
-        right, every = identical_bytes(journal)
-        summary["subjects"][journal.head.subject] |= {"byte_vectors": every, "identical": right}
-    return summary
-
-
-def _events(proof: Proof) -> dict[str, Any]:
-    summary = summarize_all(proof.journals)
-    for journal in proof.journals:
-        summary["subjects"][journal.head.subject] |= {"parts": count_parts(journal)}
-    return summary
-
-
-_summaries = {STANDARD: _standard, CLOUDEVENTS: _events}

@@ -1,8 +1,8 @@
-"""`tally redrive BROKER DEAD_LETTER_QUEUE`: send dead letters back to where they came from.
+"""`tally redrive BROKER DEAD_LETTER_QUEUE`: move dead letters back to their queues.
 
-Each leaves the dead-letter queue after the broker has confirmed it in its own: stopped or killed at
-any time it loses nothing, and running it again goes on. What is no dead letter stays. Exit 1 if so
-many stay that the rest was not looked at.
+A letter leaves the dead-letter queue only after the broker has confirmed it in its own queue. So a
+stop or a kill at any time loses nothing, and the next call continues. Messages that are not dead
+letters stay. Exit 1 if so many messages stay that the rest was not looked at.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from tallystick.cli.counter import CountLine
 from tallystick.cli.numbers import from_zero, wait
-from tallystick.cli.urls import URL_HELP, find_url
+from tallystick.cli.urls import URL_HELP
 from tallystick.runtime.address import Link, link_to, read_address
 from tallystick.runtime.redrive import redrive
 from tallystick.runtime.shutdown import Signals
@@ -30,17 +30,38 @@ def register(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
     add("url", metavar="BROKER", help=URL_HELP)
-    add("queue", metavar="DEAD_LETTER_QUEUE", help="for example orders.dlq")
-    add("--to", default="", metavar="QUEUE", help="send all there (default: where each was)")
-    add("--only", action="append", default=[], metavar="URN", help="only these; repeatable")
-    add("--limit", type=from_zero, metavar="N", help="send back at most so many")
-    add("--wait", type=wait, default=1.0, metavar="SECONDS", help="end when none came for so long")
-    add("--json", action="store_true", help="the result as one object on stdout")
+    add(
+        "queue",
+        metavar="DEAD_LETTER_QUEUE",
+        help="name of the dead-letter queue, such as orders.dlq",
+    )
+    add(
+        "--to",
+        default="",
+        metavar="QUEUE",
+        help="send all messages to QUEUE (default: the queue of each message)",
+    )
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="URN",
+        help="send only messages with this URN; repeatable",
+    )
+    add("--limit", type=from_zero, metavar="N", help="send at most N messages")
+    add(
+        "--wait",
+        type=wait,
+        default=1.0,
+        metavar="SECONDS",
+        help="stop when no message arrived for this time",
+    )
+    add("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
-    link = _link(find_url(args.url), all_at_once=bool(args.only))
+    link = _link(args.url, all_at_once=bool(args.only))
     transport, stopping = link.open(), Event()
     try:
         transport.ensure([args.queue])

@@ -1,7 +1,7 @@
 """`tally replay CAPTURE... --to BROKER`: send captured messages again, byte for byte.
 
-Everything is read and checked before anything is sent; `--dry-run` ends there. When a broker goes
-away in between, or on Ctrl-C, it says with which `--skip` to go on.
+Everything is read and checked before anything is sent; `--dry-run` stops there. After Ctrl-C, or
+when the broker becomes unreachable, it prints the `--skip` that continues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tallystick.cli.counter import CountLine
 from tallystick.cli.numbers import from_zero, per_second
-from tallystick.cli.urls import URL_HELP, find_url
+from tallystick.cli.urls import URL_HELP
 from tallystick.core.capture import DIRECTIONS
 from tallystick.core.errors import UsageError
 from tallystick.runtime.address import link_to
@@ -35,25 +35,62 @@ _DIGITS: Final = 19
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add = parser.add_argument
-    add("captures", nargs="+", metavar="CAPTURE", help="a file, or a folder of them")
+    add("captures", nargs="+", metavar="CAPTURE", help="a capture file, or a folder of them")
     add("--to", metavar="BROKER", help=URL_HELP)
-    add("--queue", default="", help="send all to this one (default: where each was)")
-    add("--direction", choices=DIRECTIONS, default="", help="needed when there are several")
-    add("--from-queue", default="", metavar="QUEUE", help="only what was captured there")
-    add("--only", action="append", default=[], metavar="URN", help="only these; repeatable")
-    add("--since", type=_time, default=0, metavar="TIME", help="RFC 3339, or ns since the epoch")
-    add("--until", type=_time, default=inf, metavar="TIME", help="only what was seen before")
-    add("--rate", type=per_second, default=inf, metavar="N", help="at most so many a second")
+    add(
+        "--queue",
+        default="",
+        help="send all messages to this queue (default: the queue of each message)",
+    )
+    add(
+        "--direction",
+        choices=DIRECTIONS,
+        default="",
+        help="direction to send; required if the captures have several",
+    )
+    add("--from-queue", default="", metavar="QUEUE", help="send only messages captured on QUEUE")
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="URN",
+        help="send only messages with this URN; repeatable",
+    )
+    add(
+        "--since",
+        type=_time,
+        default=0,
+        metavar="TIME",
+        help="send only messages seen at or after TIME: RFC 3339, or ns since 1970",
+    )
+    add(
+        "--until",
+        type=_time,
+        default=inf,
+        metavar="TIME",
+        help="send only messages seen before TIME",
+    )
+    add(
+        "--rate",
+        type=per_second,
+        default=inf,
+        metavar="N",
+        help="send at most N messages per second",
+    )
     add(
         "--skip",
         type=from_zero,
         default=0,
         metavar="N",
-        help="leave out the first N",
+        help="skip the first N messages",
     )
-    add("--new-ids", action="store_true", help="another meta.id for each: no other byte changes")
-    add("--dry-run", action="store_true", help="say what would be sent, and send nothing")
-    add("--json", action="store_true", help="the result as one object on stdout")
+    add(
+        "--new-ids",
+        action="store_true",
+        help="give each message a new meta.id; no other byte changes",
+    )
+    add("--dry-run", action="store_true", help="show what would be sent, and send nothing")
+    add("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run=_run)
 
 
@@ -64,7 +101,7 @@ def _time(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is no time, like 2026-01-31T12:00:00Z"
+            f"{text[:40]!r} is not a time; write for example 2026-01-31T12:00:00Z"
         ) from None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(
         1970, 1, 1, tzinfo=UTC
@@ -74,7 +111,9 @@ def _time(text: str) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     if not args.to and not args.dry_run:
-        raise UsageError("where to?", code="option", hint="--to BROKER, or --dry-run")
+        raise UsageError(
+            "replay needs a target broker", code="option", hint="pass --to BROKER, or --dry-run"
+        )
     choice = Choice(
         direction=args.direction,
         queue=args.from_queue,
@@ -86,7 +125,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.dry_run or not found.total:
         _show(found, args, 0)
         return 0
-    link = link_to(find_url(args.to))
+    link = link_to(args.to)
     transport, stopping = link.open(), Event()
     try:
         with (
@@ -108,7 +147,7 @@ def _run(args: argparse.Namespace) -> int:
         transport.close()
     _show(found, args, sent)
     if args.skip + sent < found.total:
-        print(f"tally: stopped; go on with --skip {args.skip + sent}", file=sys.stderr)
+        print(f"tally: stopped; continue with --skip {args.skip + sent}", file=sys.stderr)
         return _STOPPED
     return 0
 

@@ -1,7 +1,8 @@
-"""`tally report build JOURNAL... -o page.html`: one page of runs that opens from disk.
+"""`tally report build JOURNAL... -o page.html`: write one HTML page about runs; it opens from disk.
 
-With `--against OLD` it shows what changed since; with `--coverage FILE` (JSON: requirement -> list
-of names) which requirement is shown by what. Exit 0 when the page is written: it judges nothing.
+With `--against OLD` it shows what changed since an earlier run; with `--coverage FILE` (JSON:
+requirement -> list of names) it shows which cases cover which requirement. Exit 0 when the page is
+written: it judges nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +23,20 @@ __all__ = ["register"]
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
-    build = verbs.add_parser("build", help="make one offline page of journals")
-    build.add_argument("journals", nargs="+", type=Path, metavar="JOURNAL")
-    build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
-    build.add_argument("--against", type=Path, metavar="OLD", help="an earlier run to compare with")
-    build.add_argument("--coverage", type=Path, metavar="FILE", help="requirement -> names, JSON")
+    build = verbs.add_parser("build", help="write one offline HTML page from journals")
+    build.add_argument("journals", nargs="+", type=Path, metavar="JOURNAL", help="journal to show")
+    build.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="write the page to FILE"
+    )
+    build.add_argument(
+        "--against", type=Path, metavar="OLD", help="journal of an earlier run to compare with"
+    )
+    build.add_argument(
+        "--coverage",
+        type=Path,
+        metavar="FILE",
+        help="JSON file that maps each requirement to case names",
+    )
     build.set_defaults(run=_build)
 
 
@@ -46,7 +56,7 @@ def _coverage(path: Path) -> dict[str, list[str]]:
         return {str(name): [str(one) for one in names] for name, names in held.items()}
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UsageError(
-            f"{path} is no coverage: {error}",
+            f"{path} is not a coverage file: {error}",
             code="coverage",
             hint='write {"IOP-1": ["name of a case", ...], ...}',
         ) from error

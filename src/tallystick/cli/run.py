@@ -1,8 +1,8 @@
-"""`tally run module:app`: handle messages until a signal, a limit or a quiet while.
+"""`tally run module:app`: handle messages until a signal, a limit or an idle time.
 
-The first SIGINT or SIGTERM lets handlers finish, a second ends the program at once. How it is doing
-is shown on stderr while it runs (`cli.live`); at the end the counts go to stdout. What keeps it
-from its work, such as a registry that is broken, is exit 2.
+The first SIGINT or SIGTERM lets handlers finish, a second one stops the program at once. The state
+is shown on stderr while it runs (`cli.live`); at the end the counts go to stdout. An error that
+prevents the work, such as a broken registry, is exit 2.
 """
 
 from __future__ import annotations
@@ -32,16 +32,22 @@ _CHATTY: Final = ("pika", "azure", "botocore", "urllib3")
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("app", metavar="MODULE:APP", help="where the App is, for example shop:app")
-    parser.add_argument("--queue", action="append", default=[], help="consume this one; repeatable")
-    parser.add_argument("--limit", type=from_zero, help="end after so many messages of each queue")
-    parser.add_argument("--idle", type=wait, help="end when nothing came for so many seconds")
+    parser.add_argument(
+        "--queue", action="append", default=[], help="consume this queue; repeatable (default: all)"
+    )
+    parser.add_argument(
+        "--limit", type=from_zero, help="stop after this many messages of each queue"
+    )
+    parser.add_argument(
+        "--idle", type=wait, help="stop when no message arrived for this many seconds"
+    )
     parser.add_argument(
         "--every",
         type=seconds,
-        help="seconds from status to status (1 on a terminal, else 10)",
+        help="seconds between two status lines (1 on a terminal, else 10)",
     )
     parser.add_argument(
-        "--json", action="store_true", help="status lines and, on stdout, the counts as objects"
+        "--json", action="store_true", help="print status lines and final counts as JSON objects"
     )
     parser.set_defaults(run=_run)
 
@@ -51,7 +57,7 @@ def _run(args: argparse.Namespace) -> int:
     app = _find(args.app)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    print(f"tally: {app!r}; stop with Ctrl-C", file=sys.stderr)
+    print(f"tally: running {app!r}; stop with Ctrl-C", file=sys.stderr)
     with Live(app, args.queue, machine=args.json, every=args.every):
         counts = app.run(args.queue, limit=args.limit, idle=args.idle)
     app.close()
@@ -62,16 +68,22 @@ def _run(args: argparse.Namespace) -> int:
 def _find(given: str) -> App:
     module, _, name = given.partition(":")
     if not module or not name:
-        raise UsageError(f"{given!r} names no app", code="app", hint="write it as module:app")
+        raise UsageError(
+            f"{given!r} does not name an app",
+            code="app",
+            hint="write it as module:app, for example shop:app",
+        )
     sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"there is no module {error.name!r}", code="app", hint="is it in this folder?"
+            f"there is no module {error.name!r}",
+            code="app",
+            hint="run `tally run` in the folder of the module",
         ) from error
     except AttributeError as error:
-        raise UsageError(f"{module} has no {name!r}", code="app") from error
+        raise UsageError(f"module {module} has no {name!r}", code="app") from error
     if not isinstance(found, App):
         raise UsageError(f"{given} is a {type(found).__name__}, not an App", code="app")
     return found

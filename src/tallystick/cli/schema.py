@@ -1,4 +1,4 @@
-"""`tally schema`: the git-native registry. One module per verb, imported when it is named.
+"""`tally schema`: the schema registry in git. Each verb has one module.
 
 Each module exposes `register(subparsers)`, which adds its parser and sets `run`.
 """
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["VERBS", "register"]
+__all__ = ["REGISTRY_HELP", "VERBS", "register"]
+
+REGISTRY_HELP: Final = "the manifest of the registry (default: registry.json)"
 
 VERBS: Final[tuple[str, ...]] = (
     "tallystick.cli.schema_validate",

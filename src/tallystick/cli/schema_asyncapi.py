@@ -1,10 +1,10 @@
-"""`tally schema export-asyncapi`: the registry as an AsyncAPI event catalog.
+"""`tally schema export-asyncapi`: write the registry as an AsyncAPI event catalog.
 
     tally schema export-asyncapi --registry registry.json -o asyncapi.json
     tally schema export-asyncapi --spec 3.1 --bindings kafka,sqs
 
-Channels, messages (the envelope around each schema), operations and bindings; references are
-bundled, so that the document stands alone. URNs whose keys would collide are refused.
+The document has channels, messages (the envelope around each schema), operations and bindings. It
+contains every schema that it refers to. Two URNs that would get the same key are an error.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.cli.annotations import gate, write_text
+from tallystick.cli.config.arguments import add_setting
+from tallystick.cli.schema import REGISTRY_HELP
 from tallystick.schemas.asyncapi import SPECS, export_asyncapi
 from tallystick.schemas.asyncapi_bindings import BINDINGS
-from tallystick.schemas.catalog import MANIFEST, load_catalog
+from tallystick.schemas.catalog import load_catalog
 
 __all__ = ["register", "run"]
 
@@ -31,17 +33,24 @@ def register(subparsers: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--registry", type=Path, default=Path(MANIFEST), metavar="PATH")
-    parser.add_argument("--spec", choices=tuple(SPECS), default="3.0", help="version of AsyncAPI")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: stdout")
-    parser.add_argument("--title", default="BabelQueue Event Catalog")
-    parser.add_argument("--doc-version", default="1.0.0", metavar="VERSION")
+    add_setting(parser, "registry", metavar="PATH", help=REGISTRY_HELP)
+    parser.add_argument("--spec", choices=tuple(SPECS), default="3.0", help="AsyncAPI version")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write to FILE (default: stdout)"
+    )
+    parser.add_argument("--title", default="BabelQueue Event Catalog", help="title of the catalog")
+    parser.add_argument(
+        "--doc-version",
+        default="1.0.0",
+        metavar="VERSION",
+        help="version of the catalog (default: 1.0.0)",
+    )
     parser.add_argument(
         "--bindings",
         type=_protocols,
         default=tuple(BINDINGS),
         metavar="NAMES",
-        help=f"of {','.join(BINDINGS)}; or none (default: all)",
+        help=f"brokers to describe, from {','.join(BINDINGS)}; or none (default: all)",
     )
     parser.set_defaults(run=run)
 

@@ -1,11 +1,12 @@
-"""`tally schema check`: tell whether the registry itself is sound.
+"""`tally schema check`: check that the registry itself is valid.
 
     tally schema check --registry registry.json
     tally schema check --strict --github
 
-Every schema is read, judged by its metaschema, compiled, its references resolved; URNs are well
-formed and stay apart under every derived name; the examples in the manifest are valid; `ids.lock`,
-where there is one, names every URN. Warnings fail the run only under `--strict`.
+It reads every schema, validates it against its metaschema, compiles it and resolves its references.
+It checks that URNs are well formed and that two URNs never get the same derived name, that the
+examples in the manifest are valid, and that `ids.lock`, if it exists, names every URN. Warnings
+fail the run only with `--strict`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tallystick.cli.annotations import add_outputs, gate, tell_machines
-from tallystick.schemas.catalog import MANIFEST, read_inside, read_registry
+from tallystick.cli.config.arguments import add_setting
+from tallystick.cli.outputs.colour import paint_verdict
+from tallystick.cli.schema import REGISTRY_HELP
+from tallystick.schemas.catalog import read_inside, read_registry
 from tallystick.schemas.check import Checked, check_registry
 from tallystick.schemas.outputs import Mark
 
@@ -32,12 +36,12 @@ def register(subparsers: Any) -> None:
     """Add the verb."""
     parser = subparsers.add_parser(
         "check",
-        help="tell whether the registry itself is sound",
+        help="check that the registry itself is valid",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--registry", type=Path, default=Path(MANIFEST), metavar="PATH")
-    parser.add_argument("--strict", action="store_true", help="warnings fail the run as well")
+    add_setting(parser, "registry", metavar="PATH", help=REGISTRY_HELP)
+    parser.add_argument("--strict", action="store_true", help="warnings fail the run too")
     add_outputs(parser)
     parser.set_defaults(run=run)
 
@@ -60,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"sound": not failed, **counts, "faults": faults}, indent=2))
     elif not args.github:
         for fault in checked.faults:
-            place = f"{fault.file}:{fault.line}: {fault.level}: {fault.pointer or '(root)'}"
+            level = paint_verdict(fault.level)
+            place = f"{fault.file}:{fault.line}: {level}: {fault.pointer or '(root)'}"
             print(f"{place}: {fault.message} [{fault.rule}]")
         print(", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
     tell_machines(args, "tally schema check", list(_marks(checked, strict=args.strict)))
@@ -87,5 +92,7 @@ def _marks(checked: Checked, *, strict: bool) -> Iterator[Mark]:
             detail,
             fault.file,
             fault.line,
+            f"check/{fault.rule}",
+            fault.pointer,
         )
     yield from (Mark(urn, "passed") for urn in checked.urns if urn not in faulty)

@@ -1,14 +1,15 @@
-"""`tally schema compat`: tell whether a schema change breaks anybody, with proof.
+"""`tally schema compat`: check whether a schema change breaks producers or consumers, with proof.
 
     tally schema compat old.json new.json
     tally schema compat --against origin/main
     tally schema compat --against v1.0 --mode FULL_TRANSITIVE --github
 
-A break comes with a witness: a document that was valid and now is not. What could be neither
-proven nor broken is `unknown` and fails, unless `--allow-unknown` is given; so is an old version
-that cannot be read. A `_TRANSITIVE` mode looks at every version up to the commit and up to HEAD,
-and names the one that a change breaks. A manifest that was moved is found by its URNs, or named
-outright: `--against v1.0:old/registry.json`.
+Every breaking change comes with a witness: a document that was valid before and is invalid now. If
+the tool can neither prove compatibility nor find a witness, or cannot read an old version, the
+result is `unknown`. That fails the run, unless you pass `--allow-unknown`. A `_TRANSITIVE` mode
+compares with every version up to the commit and up to HEAD, and names the version that a change
+breaks. If the manifest was moved, it is found by its URNs; you can also name its old path:
+`--against v1.0:old/registry.json`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.cli.config.arguments import add_setting
+from tallystick.cli.outputs.colour import Tone, paint, paint_verdict
+from tallystick.cli.schema import REGISTRY_HELP
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.schemas.catalog import (
     MANIFEST,
@@ -49,18 +53,25 @@ def register(subparsers: Any) -> None:
     """Add the verb."""
     parser = subparsers.add_parser(
         "compat",
-        help="tell whether a schema change breaks anybody, with proof",
+        help="check whether a schema change breaks producers or consumers, with proof",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("schemas", nargs="*", metavar="OLD NEW", help="two schema files")
-    parser.add_argument("--against", metavar="GIT-REF", help="compare the registry with a commit")
-    parser.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
     parser.add_argument(
-        "--mode", default="babelqueue", metavar="MODE", help=f"one of {', '.join(MODES)}"
+        "--against", metavar="GIT-REF", help="compare the registry with this commit"
     )
-    parser.add_argument("--formats", choices=("dialect", "assert", "annotate"), default="dialect")
-    parser.add_argument("--allow-unknown", action="store_true", help="an unknown does not fail")
+    add_setting(parser, "registry", metavar="PATH", help=REGISTRY_HELP)
+    add_setting(parser, "mode", metavar="MODE", help=f"one of {', '.join(MODES)}")
+    parser.add_argument(
+        "--formats",
+        choices=("dialect", "assert", "annotate"),
+        default="dialect",
+        help="whether `format` restricts values (default: as the schema's dialect says)",
+    )
+    parser.add_argument(
+        "--allow-unknown", action="store_true", help="do not fail when the result is unknown"
+    )
     add_outputs(parser)
     parser.set_defaults(run=run)
 
@@ -76,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         changes, unread = _compare_registry(args)
     else:
         raise UsageError(
-            "compat needs two schema files, or --against and a commit",
+            "compat needs two schema files, or --against with a commit",
             code="compat.usage",
             hint="for example: compat old.json new.json, or compat --against origin/main",
         )
@@ -90,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
             _print_registry(changes, unread, args)
     tell_machines(args, "tally schema compat", _marks(changes, unread, args))
     if failing and args.mode == "babelqueue" and not args.json:
-        print("hint: register the new shape under a new URN instead", file=sys.stderr)
+        hint = paint("hint:", Tone.QUIET, sys.stderr)
+        print(f"{hint} register the new schema under a new URN instead", file=sys.stderr)
     return 1 if failing or (unread and not args.allow_unknown) else 0
 
 
@@ -114,7 +126,7 @@ def _load_file(path: Path, registry: Path) -> Catalog:
     """Read one schema; its references stay inside the registry's folder, else its own."""
     if not path.is_file():
         reason = "not a file" if path.exists() else "no such file"
-        raise Unavailable(f"{path}: {reason}", code="schema.missing", hint="give two schema files")
+        raise Unavailable(f"{path}: {reason}", code="schema.missing", hint="name two schema files")
     root = registry if registry.is_dir() else registry.parent
     if not registry.exists() or not path.resolve().is_relative_to(root.resolve()):
         root = path.parent
@@ -140,12 +152,12 @@ def _compare_registry(args: argparse.Namespace) -> tuple[list[UrnChange], list[U
         )
     added = sum(one.state == "added" for one in changes)
     if not transitive and not unread and changes and added == len(changes) == len(new.entries):
-        print(f"tally: there is no URN at {args.against}: all are new", file=sys.stderr)
+        print(f"tally: {args.against} has no URNs: all are new", file=sys.stderr)
     return changes, unread
 
 
 def _culprit(change: UrnChange, args: argparse.Namespace) -> str:
-    """Name the commit that a change stands against, where there were several."""
+    """Name the commit that a change was compared with, if there were several."""
     if args.against is None or not mode_named(args.mode).transitive or change.state == "added":
         return ""
     return f" against commit {change.against.partition(':')[0][:12]}"
@@ -155,10 +167,11 @@ def _print_registry(
     changes: list[UrnChange], unread: list[Unread], args: argparse.Namespace
 ) -> None:
     for change in changes:
-        print(f"{change.state} {change.urn}: {change.comparison.verdict}{_culprit(change, args)}")
+        verdict = paint_verdict(change.comparison.verdict)
+        print(f"{change.state} {change.urn}: {verdict}{_culprit(change, args)}")
         _print_rows(change.comparison, "  ")
     for one in unread:
-        print(f"unread commit {one.commit[:12]}: {one.reason}")
+        print(f"{paint_verdict('unread')} commit {one.commit[:12]}: {one.reason}")
     states = [change.comparison.verdict for change in changes]
     counts = ", ".join(
         f"{states.count(verdict)} {verdict}"
@@ -169,7 +182,7 @@ def _print_registry(
 
 
 def _print_comparison(comparison: Comparison, indent: str) -> None:
-    print(f"{indent}{comparison.verdict}")
+    print(f"{indent}{paint_verdict(comparison.verdict)}")
     _print_rows(comparison, f"{indent}  ")
 
 
@@ -178,17 +191,18 @@ _SIGNS = {"breaking": "x", "compatible": "+", "unknown": "?"}
 
 def _print_rows(comparison: Comparison, indent: str) -> None:
     for row in comparison.changes:
-        print(f"{indent}{_SIGNS[row.effect]} {row.pointer or '(root)'} {row.rule}: {row.message}")
+        sign = paint_verdict(_SIGNS[row.effect])
+        print(f"{indent}{sign} {row.pointer or '(root)'} {row.rule}: {row.message}")
     if comparison.has_witness:
         print(f"{indent}witness, {_DIRECTIONS[comparison.direction]}:")
         print(f"{indent}  {_shown(comparison.witness)}")
     if comparison.reason:
-        print(f"{indent}unknown because {comparison.reason}")
+        print(f"{indent}unknown: {comparison.reason}")
 
 
 _DIRECTIONS = {
-    "backward": "valid before and refused now",
-    "forward": "valid now and refused before",
+    "backward": "valid before, rejected now",
+    "forward": "valid now, rejected before",
 }
 
 
@@ -222,39 +236,48 @@ def _marks(changes: list[UrnChange], unread: list[Unread], args: argparse.Namesp
     """Give one mark per breaking row, or one per URN; the first of a URN shows the witness."""
     level: Any = "warning" if args.allow_unknown else "failed"
     marks = [
-        Mark(f"commit {one.commit[:12]}", level, f"cannot be read: {one.reason}", one.reason)
+        Mark(
+            f"commit {one.commit[:12]}",
+            level,
+            f"cannot be read: {one.reason}",
+            one.reason,
+            rule="compat/unread",
+        )
         for one in unread
     ]
     for change in changes:
         comparison = change.comparison
         name = f"{change.state} {change.urn}{_culprit(change, args)}"
         bad = [row for row in comparison.changes if row.effect == "breaking"]
-        file, line = _place(change, "", args)
+        file, line, pointer = _place(change, "", args)
         if not _fails(comparison, args):
             passed: Any = "warning" if comparison.verdict == "unknown" else "passed"
-            marks.append(Mark(name, passed, comparison.reason, "", file, line))
+            marks.append(Mark(name, passed, comparison.reason, "", file, line, "compat/unknown"))
             continue
         detail = _detail(comparison)
         if not bad:
             message = comparison.reason or "breaking"
-            marks.append(Mark(name, "failed", f"{message}\n{detail}".strip(), detail, file, line))
+            rule = f"compat/{comparison.verdict}"
+            text = f"{message}\n{detail}".strip()
+            marks.append(Mark(name, "failed", text, detail, file, line, rule, pointer))
         for at, row in enumerate(bad):
             shown = detail if at == 0 else ""
             text = f"{row.rule} at {row.pointer or '(root)'}: {row.message}"
-            where = _place(change, row.pointer, args)
-            marks.append(Mark(name, "failed", f"{text}\n{shown}".strip(), shown, *where))
+            file, line, pointer = _place(change, row.pointer, args)
+            text, rule = f"{text}\n{shown}".strip(), f"compat/{row.rule}"
+            marks.append(Mark(name, "failed", text, shown, file, line, rule, pointer))
     return marks
 
 
-def _place(change: UrnChange, pointer: str, args: argparse.Namespace) -> tuple[str, int]:
-    """Say where to look: the file and the line that a row is about, or the manifest it left."""
+def _place(change: UrnChange, pointer: str, args: argparse.Namespace) -> tuple[str, int, str]:
+    """Give file, line and pointer that a row is about, or the manifest that the URN left."""
     if change.state == "removed":
         folder = args.registry.is_dir()
-        return str(args.registry / MANIFEST if folder else args.registry), 1
+        return str(args.registry / MANIFEST if folder else args.registry), 1, ""
     held = bundled(change.catalog, change.entry.urn)
     place = locate(change.catalog, held, pointer)
     file = place.file if change.catalog.origin else str(change.catalog.root / place.file)
-    return os.path.normpath(file), place.line
+    return os.path.normpath(file), place.line, place.pointer
 
 
 def _detail(comparison: Comparison) -> str:

@@ -1,14 +1,15 @@
-"""`tally schema gdpr`: which fields carry personal data, which should be marked, and masking.
+"""`tally schema gdpr`: list fields with personal data, require marks for them, mask messages.
 
-    tally schema gdpr --registry registry.json                    the inventory
-    tally schema gdpr --require [--pattern RE] [--waivers FILE]   fail on fields without a mark
-    tally schema gdpr --mask message.json [--urn URN]             print the message masked
+    tally schema gdpr --registry registry.json                    list the marked fields
+    tally schema gdpr --require [--pattern RE] [--waivers FILE]   fail if a mark is missing
+    tally schema gdpr --mask message.json [--urn URN]             print the masked message
 
-`--require` goes by names (English and Turkish), formats and the checksums of example values;
-`--pattern` replaces all that by one expression on names. A waiver has a reason and an end; an
-expired one is a finding. `waivers.json` beside the manifest is read without being named.
+`--require` finds personal data by field names (English and Turkish), by formats, and by the
+checksums of example values. `--pattern` replaces these checks by one regular expression for names.
+A waiver has a reason and an expiry date; an expired waiver is a finding. `waivers.json` beside the
+manifest is read automatically.
 
-`--mask` keeps every byte that is proven harmless and masks the rest.
+`--mask` keeps a value only if the schema proves that it is not sensitive, and masks all others.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.cli.annotations import add_outputs, gate, tell_machines, wants_marks
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.files import read_bytes
+from tallystick.cli.outputs.colour import paint_verdict
+from tallystick.cli.schema import REGISTRY_HELP
 from tallystick.core.errors import UsageError
-from tallystick.schemas.catalog import MANIFEST, Catalog, load_catalog
+from tallystick.schemas.catalog import Catalog, load_catalog
 from tallystick.schemas.mask import mask_message
 from tallystick.schemas.outputs import Mark
 from tallystick.schemas.pii import Suspect, audit, inventory, read_examples
@@ -45,18 +49,35 @@ def register(subparsers: Any) -> None:
     """Add the verb."""
     parser = subparsers.add_parser(
         "gdpr",
-        help="list, require and mask personal data",
+        help="list personal data, require marks for it, or mask it",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--registry", type=Path, default=Path(MANIFEST), metavar="PATH")
+    add_setting(parser, "registry", metavar="PATH", help=REGISTRY_HELP)
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--require", action="store_true", help="fail on personal data without a mark")
-    mode.add_argument("--mask", metavar="FILE", help="print a message masked; - is stdin")
-    parser.add_argument("--pattern", metavar="RE", help="with --require: names that are personal")
-    parser.add_argument("--urn", help="with --mask: the URN of bare data")
-    parser.add_argument("--waivers", type=Path, metavar="FILE", help=f"default: {_WAIVERS}, if any")
-    parser.add_argument("--today", type=_day, metavar="DATE", help="judge waivers as of this day")
+    mode.add_argument(
+        "--require", action="store_true", help="fail if a field with personal data has no mark"
+    )
+    mode.add_argument(
+        "--mask",
+        metavar="FILE",
+        help="print the message in FILE with its personal data masked; - is stdin",
+    )
+    parser.add_argument(
+        "--pattern",
+        metavar="RE",
+        help="with --require: regular expression for names of personal data",
+    )
+    parser.add_argument("--urn", help="with --mask: URN of the data, if the file has no envelope")
+    parser.add_argument(
+        "--waivers",
+        type=Path,
+        metavar="FILE",
+        help=f"file with waivers (default: {_WAIVERS} beside the manifest, if it exists)",
+    )
+    parser.add_argument(
+        "--today", type=_day, metavar="DATE", help="date for the expiry of waivers (default: today)"
+    )
     add_outputs(parser)
     parser.set_defaults(run=run)
 
@@ -65,7 +86,9 @@ def _day(text: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no day, like 2026-01-31") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a date; write for example 2026-01-31"
+        ) from None
 
 
 @gate("tally schema gdpr")
@@ -78,7 +101,9 @@ def run(args: argparse.Namespace) -> int:
     ):
         if getattr(args, name) is not None and not given:
             raise UsageError(
-                f"--{name} needs {needed}", code="option.alone", hint=f"add {needed}, or leave it"
+                f"--{name} needs {needed}",
+                code="option.alone",
+                hint=f"add {needed}, or leave out --{name}",
             )
     catalog = load_catalog(args.registry)
     if args.mask is not None:
@@ -143,7 +168,7 @@ def compile_pattern(pattern: str | None) -> Callable[[str], bool] | None:
         search = re.compile(pattern).search
     except re.error as error:
         raise UsageError(
-            f"--pattern: {error}", code="option.pattern", hint="a regular expression of Python"
+            f"--pattern: {error}", code="option.pattern", hint="write a Python regular expression"
         ) from error
     return lambda name: search(name) is not None
 
@@ -165,14 +190,16 @@ def _print_required(
         )
     for one in suspects:
         place = f"{_file(catalog, one.file)}:{one.line}"
-        print(f"  x {one.urn}: {one.path} ({place}: {one.reason})")
+        print(f"  {paint_verdict('x')} {one.urn}: {one.path} ({place}: {one.reason})")
     for waiver in settled.expired:
-        print(f"  x {file}:{waiver.line}: the waiver of {_named(waiver)} ended {waiver.expires}")
+        ended = f"the waiver for {_named(waiver)} expired on {waiver.expires}"
+        print(f"  {paint_verdict('x')} {file}:{waiver.line}: {ended}")
     for waiver in settled.unused:
-        print(f"  - {file}:{waiver.line}: the waiver of {_named(waiver)} clears nothing")
+        print(f"  - {file}:{waiver.line}: the waiver for {_named(waiver)} matches no finding")
     if not suspects and not settled.expired:
         count = len(catalog.entries)
-        print(f"ok: every PII-named field across {count} URN(s) is marked x-gdpr-sensitive.")
+        told = f"every PII-named field across {count} URN(s) is marked x-gdpr-sensitive."
+        print(f"{paint_verdict('ok')}: {told}")
 
 
 def _named(waiver: Waiver) -> str:
@@ -202,12 +229,26 @@ def _marks(
     for one in suspects:
         message = f"{one.path} looks like {one.category or 'personal data'}: {one.reason}"
         place = _file(catalog, one.file)
-        marks.append(Mark(f"{one.urn} {one.path}", "failed", message, message, place, one.line))
+        marks.append(
+            Mark(
+                f"{one.urn} {one.path}", "failed", message, message, place, one.line,
+                "gdpr/unmarked", one.pointer,
+            )
+        )  # fmt: skip
     for waiver in settled.expired:
-        message = f"the waiver ended {waiver.expires}: {waiver.reason}"
-        marks.append(Mark(_named(waiver), "failed", message, message, file, waiver.line))
+        message = f"the waiver expired on {waiver.expires}: {waiver.reason}"
+        name, rule = _named(waiver), "gdpr/waiver-expired"
+        marks.append(Mark(name, "failed", message, message, file, waiver.line, rule))
     marks += [
-        Mark(_named(waiver), "warning", "the waiver clears nothing", "", file, waiver.line)
+        Mark(
+            _named(waiver),
+            "warning",
+            "the waiver matches no finding",
+            "",
+            file,
+            waiver.line,
+            "gdpr/waiver-unused",
+        )
         for waiver in settled.unused
     ]
     faulty = {one.urn for one in suspects}
@@ -215,11 +256,11 @@ def _marks(
 
 
 def _mask(catalog: Catalog, args: argparse.Namespace) -> int:
-    if args.json or args.github or args.junit:
+    if wants_marks(args) or args.json:
         raise UsageError(
-            "--mask prints the message alone",
+            "--mask prints only the message",
             code="option.alone",
-            hint="leave out --json, --github and --junit",
+            hint="leave out --json, --github, --junit, --sarif and --code-quality",
         )
     raw = read_bytes(args.mask)
     message = parse_json(raw, args.mask)
@@ -242,13 +283,13 @@ def _urn(message: Any, named: str | None) -> str:
         raise UsageError(
             f"the message says {own!r}, --urn says {named!r}",
             code="urn.conflict",
-            hint="leave out --urn: an envelope names its own",
+            hint="leave out --urn: the envelope names its URN",
         )
     urn = own or named or ""
     if not urn:
         raise UsageError(
-            "the message names no URN",
+            "the message has no URN",
             code="urn.missing",
-            hint="pass --urn, or an envelope with job or urn",
+            hint="pass --urn, or a message with job or urn",
         )
     return urn

@@ -1,9 +1,10 @@
-"""`tally schema replay`: what a changed schema would have broken.
+"""`tally schema replay`: find the past messages that a changed schema would reject.
 
     tally schema replay candidate.json --urn urn:babel:orders:created --lake lake
 
-Every accepted message of the URN in the lake is validated against the candidate. It ends with 1
-when one would break, and says how many, since when, from which programs, with masked samples.
+It validates every accepted message of the URN in the lake against the candidate schema. It exits
+with 1 if a message would be rejected, and shows the number, the first and last time, the producers,
+and masked samples.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import argparse
 import json
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from tallystick.cli.annotations import gate
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.files import read_bytes
 
 __all__ = ["register", "run"]
@@ -25,16 +26,20 @@ def register(subparsers: Any) -> None:
     """Add the verb."""
     parser = subparsers.add_parser(
         "replay",
-        help="a candidate schema against all past traffic",
+        help="validate all past traffic against a candidate schema",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("candidate", metavar="CANDIDATE", help="a schema file, or -")
-    parser.add_argument("--urn", required=True)
-    parser.add_argument("--lake", type=Path, required=True, help="made by `tally pipeline run`")
-    parser.add_argument("--master", default="", help="spread the work over this Spark master")
-    parser.add_argument("--json", action="store_true")
-    parser.set_defaults(run=run)
+    parser.add_argument(
+        "candidate",
+        metavar="CANDIDATE",
+        help="file with the candidate schema, or - for standard input",
+    )
+    parser.add_argument("--urn", required=True, help="URN of the messages to validate")
+    add_setting(parser, "lake", required=True, help="folder written by `tally pipeline run`")
+    parser.add_argument("--master", default="", help="run on this Spark master")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run, needs_extra="capture")
 
 
 @gate("tally schema replay")

@@ -4,10 +4,11 @@
     tally schema serve --port 0 --compatibility FULL
     tally schema serve --write-ids-lock
 
-Clients of a Confluent registry read what git holds; the server never writes. It listens on
-loopback unless --host says otherwise, reads the files again when they change, and keeps serving
-the last good registry when the new one is broken. `--write-ids-lock` writes `ids.lock` beside the
-manifest and stops: commit it, and no new URN ever changes the id of another.
+Clients of a Confluent registry read the schemas that are in git; the server never writes. It
+listens on loopback unless --host names another address. It reads the files again when they change.
+If the new files are invalid, it continues to serve the last valid registry. `--write-ids-lock`
+writes `ids.lock` beside the manifest and exits. Commit this file: then a new URN never changes the
+id of another URN.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from tallystick.cli.annotations import gate
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.numbers import port, wait
-from tallystick.schemas.catalog import MANIFEST, load_catalog
+from tallystick.cli.schema import REGISTRY_HELP
+from tallystick.core.extras import check_extra
+from tallystick.schemas.catalog import load_catalog
 from tallystick.schemas.ids import LOCK, assign_ids, parse_lock, render_lock
 from tallystick.server.levels import RULES, read_level
 
@@ -36,37 +40,49 @@ def register(subparsers: Any) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--registry", type=Path, default=Path(MANIFEST), metavar="PATH")
-    parser.add_argument("--host", default="127.0.0.1", help="the address (default: loopback)")
-    parser.add_argument("--port", type=port, default=8081, help="0 takes any free one")
+    add_setting(parser, "registry", metavar="PATH", help=REGISTRY_HELP)
     parser.add_argument(
-        "--addr", type=_address, metavar="HOST:PORT", help="both; :PORT is loopback"
+        "--host", default="127.0.0.1", help="address to listen on (default: loopback)"
+    )
+    parser.add_argument(
+        "--port", type=port, default=8081, help="port to listen on; 0 takes a free one"
+    )
+    parser.add_argument(
+        "--addr",
+        type=_address,
+        metavar="HOST:PORT",
+        help="host and port together; :PORT listens on loopback",
     )
     parser.add_argument(
         "--compatibility",
         default="BACKWARD",
         metavar="LEVEL",
-        help="Confluent's (default: BACKWARD)",
+        help="Confluent compatibility level (default: BACKWARD)",
     )
     parser.add_argument(
         "--rules",
         choices=tuple(RULES),
         default="babelqueue",
-        help="whether an optional field may be added (babelqueue) or only containment counts",
+        help="babelqueue: a new optional field is compatible; strict: every old document must "
+        "stay valid",
     )
     parser.add_argument(
-        "--reload-seconds", type=wait, default=1.0, help="how often to look; 0 never (default: 1)"
+        "--reload-seconds",
+        type=wait,
+        default=1.0,
+        help="seconds between two checks for changed files; 0 means never (default: 1)",
     )
     parser.add_argument("--write-ids-lock", action="store_true", help=f"write {LOCK} and stop")
-    parser.add_argument("--json", action="store_true", help="tell the address as JSON on stdout")
+    parser.add_argument("--json", action="store_true", help="print the address as JSON on stdout")
     parser.set_defaults(run=run)
 
 
 @gate("tally schema serve")
 def run(args: argparse.Namespace) -> int:
-    """Serve until told to stop, or write the lock."""
+    """Serve until stopped, or write the lock file."""
     if args.write_ids_lock:
         return _write_lock(args.registry)
+    check_extra("server")
     level = read_level(args.compatibility)
     host, number = args.addr or ("", args.port)
     from tallystick.server.reload import open_store  # noqa: PLC0415 - loads jsonschema-rs

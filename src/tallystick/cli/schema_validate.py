@@ -1,12 +1,12 @@
-"""`tally schema validate`: tell whether messages are what their schemas promise.
+"""`tally schema validate`: validate messages against the schemas of their URNs.
 
     tally schema validate --registry registry.json message.json other.json
     tally schema validate --urn urn:babel:orders:created data.json
     tally schema validate --jsonl --jobs 2 captured.jsonl
 
-A message is an envelope, or the bare `data` when `--urn` names its schema. `-` is stdin. With
-`--jsonl` every line is a message, and only what does not conform is printed. A URN without a
-schema fails the run unless `--unknown warn` or `--unknown skip` says otherwise.
+A file holds an envelope, or only its `data` if you pass `--urn`. `-` is standard input. With
+`--jsonl` every line is one message, and only invalid messages are printed. A URN without a schema
+fails the run, unless you pass `--unknown warn` or `--unknown skip`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from tallystick.cli.annotations import add_outputs, gate, tell_machines
+from tallystick.cli.annotations import add_outputs, gate, tell_machines, wants_marks
+from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.files import standard_input
 from tallystick.cli.numbers import above_zero
+from tallystick.cli.outputs.colour import Tone, paint
+from tallystick.cli.schema import REGISTRY_HELP
 from tallystick.core.errors import Unavailable
 from tallystick.schemas.catalog import load_catalog
 from tallystick.schemas.outputs import Mark
@@ -45,26 +48,36 @@ def register(subparsers: Any) -> None:
     """Add the verb."""
     parser = subparsers.add_parser(
         "validate",
-        help="judge messages against the schemas of their URNs",
+        help="validate messages against the schemas of their URNs",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a message, or - for stdin")
-    parser.add_argument("--registry", type=Path, default=Path("registry.json"), metavar="PATH")
-    parser.add_argument("--urn", help="the files hold bare data of this URN, not envelopes")
-    parser.add_argument("--jsonl", action="store_true", help="each line of a file is a message")
-    parser.add_argument("--jobs", type=above_zero, default=1, help="processes for --jsonl")
-    parser.add_argument("--unknown", choices=("fail", "warn", "skip"), default="fail")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="file with a message, or - for standard input"
+    )
+    add_setting(parser, "registry", metavar="PATH", help=REGISTRY_HELP)
+    parser.add_argument("--urn", help="URN of the data, if the files have no envelopes")
+    parser.add_argument("--jsonl", action="store_true", help="each line of a file is one message")
+    parser.add_argument(
+        "--jobs", type=above_zero, default=1, help="number of processes for --jsonl"
+    )
+    parser.add_argument(
+        "--unknown",
+        choices=("fail", "warn", "skip"),
+        default="fail",
+        help="what to do with a message whose URN has no schema (default: fail)",
+    )
     parser.add_argument(
         "--formats",
         choices=("dialect", "assert", "annotate"),
         default="dialect",
-        help="whether `format` can fail a message (default: as the schema's dialect says)",
+        help="whether a wrong `format` fails a message (default: as the schema's dialect says)",
     )
     parser.add_argument(
         "--subset",
         action="store_true",
-        help="judge by the subset of draft-07 that every SDK checks; the first violation is given",
+        help="check only the draft-07 subset that every SDK checks; report only the first "
+        "violation",
     )
     add_outputs(parser)
     parser.set_defaults(run=run)
@@ -86,12 +99,12 @@ def run(args: argparse.Namespace) -> int:
         if finding.outcome == "unknown" and args.unknown == "skip" and args.jsonl:
             continue
         say(finding)
-        if args.json or args.github or args.junit:
+        if wants_marks(args) or args.json:
             kept.append(finding)
     failed = counts["invalid"] + counts["unreadable"] + counts["unknown"] * (args.unknown == "fail")
     if args.json:
         print(json.dumps({**counts, "findings": [_as_json(one) for one in kept]}, indent=2))
-    marks = [_mark(finding, args.unknown) for finding in kept]
+    marks = [_mark(finding, args.unknown, stream=args.jsonl) for finding in kept]
     tell_machines(args, "tally schema validate", marks)
     if args.jsonl and not args.json:
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -119,7 +132,7 @@ def _opened(name: str) -> BinaryIO:
         raise Unavailable(
             f"{name or repr(name)}: {error.strerror}",
             code="message.missing",
-            hint="give a file that can be read, or - for standard input",
+            hint="name a file that you can read, or - for standard input",
         ) from error
 
 
@@ -159,8 +172,12 @@ def _silent(_: Finding) -> None:
     return
 
 
+_TONES: Final = {"ok": Tone.GOOD, "unknown": Tone.DOUBTFUL}
+
+
 def _print_text(finding: Finding) -> None:
-    print(f"{_place(finding)}: {_headline(finding)}")
+    tone = _TONES.get(finding.outcome, Tone.BAD)
+    print(f"{_place(finding)}: {paint(_headline(finding), tone)}")
     for violation in finding.violations:
         print(f"  {violation.pointer or '(root)'}: {_words(violation)}")
 
@@ -204,9 +221,18 @@ def _as_json(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _mark(finding: Finding, unknown: str) -> Mark:
+def _mark(finding: Finding, unknown: str, *, stream: bool) -> Mark:
     levels = {"fail": "failed", "warn": "warning", "skip": "passed"}
     level: Any = {"ok": "passed", "unknown": levels[unknown]}.get(finding.outcome, "failed")
     detail = "\n".join(f"{one.pointer or '(root)'}: {_words(one)}" for one in finding.violations)
     message = "" if finding.outcome == "ok" else f"{_headline(finding)}\n{detail}".strip()
-    return Mark(_place(finding), level, message, detail, finding.source, finding.line)
+    name, file, line = _place(finding), finding.source, finding.line
+    parts = tuple(
+        Mark(
+            name, level, f"{one.pointer or '(root)'}: {_words(one)}", "", file, line,
+            f"validate/{one.keyword}", one.pointer, stream,
+        )
+        for one in finding.violations
+    )  # fmt: skip
+    rule = f"validate/{finding.outcome}"
+    return Mark(name, level, message, detail, file, line, rule, stream=stream, parts=parts)

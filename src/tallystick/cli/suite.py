@@ -1,7 +1,7 @@
-"""`tally suite list|run|subjects`: the executable contract, on any implementation.
+"""`tally suite list|run|implementations`: run the conformance suite on any implementation.
 
-Exit 0 when nothing failed, errored or raised an alarm; 1 when something did; 2 for usage or when a
-subject cannot even start.
+Exit 0 when nothing failed, errored or raised an alarm; 1 when something did; 2 for a usage error or
+when an implementation cannot be started.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.cli.numbers import seconds
+from tallystick.cli.outputs.colour import paint_first_words
 from tallystick.cli.progress import Progress, end_in_order
 from tallystick.core.errors import UsageError
 from tallystick.core.journal import Journal
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tallystick.core.verdict import Case
     from tallystick.suites.load import Suite
 
-__all__ = ["register"]
+__all__ = ["add_implementations", "register"]
 
 _USUAL: Final = Deadlines()
 
@@ -44,46 +45,59 @@ _USUAL: Final = Deadlines()
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = parser.add_subparsers(metavar="VERB")
-    lister = verbs.add_parser("list", help="list case names")
+    lister = verbs.add_parser("list", help="list the names of the cases")
     _add_selection(lister)
-    lister.add_argument("--json", action="store_true", help="a JSON list of names")
+    lister.add_argument("--json", action="store_true", help="print a JSON list of names")
     lister.set_defaults(run=_list)
-    runner = verbs.add_parser("run", help="run cases on one or more subjects")
+    runner = verbs.add_parser("run", help="run cases on one or more implementations")
     _add_selection(runner)
     _add_run_options(runner)
     runner.set_defaults(run=_run)
-    named = verbs.add_parser("subjects", help="list the subjects that ship with Tallystick")
-    named.add_argument("--json", action="store_true", help="a JSON list of names")
-    named.set_defaults(run=_subjects)
+    named = verbs.add_parser(
+        "implementations", help="list the implementations that ship with Tallystick"
+    )
+    for verb in (named, verbs.add_parser("subjects")):  # its former name: no help, so not listed
+        verb.add_argument("--json", action="store_true", help="print a JSON list of names")
+        verb.set_defaults(run=_subjects)
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "patterns", nargs="*", metavar="GLOB",
-        help="case names; * stays within a part, ** crosses; default 'standard/**'",
+        help="case names; * matches one part, ** matches several (default: 'standard/**')",
     )  # fmt: skip
-    parser.add_argument("--cases", type=Path, metavar="DIR", help="a folder with a manifest.json")
+    parser.add_argument(
+        "--cases", type=Path, metavar="DIR", help="folder with the cases and a manifest.json"
+    )
+
+
+def add_implementations(parser: argparse.ArgumentParser, about: str) -> None:
+    """Add `--implementation`, and `--subject`, its former name, which `--help` does not show."""
+    for name, shown in (("--implementation", about), ("--subject", argparse.SUPPRESS)):
+        parser.add_argument(
+            name, action="append", metavar="NAME|COMMAND", dest="subjects", help=shown
+        )
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--subject", action="append", metavar="NAME|COMMAND", dest="subjects",
-        help=f"{', '.join(NAMES)}, or a command line; may be given again",
-    )  # fmt: skip
+    add_implementations(parser, f"{', '.join(NAMES)}, or a command line; repeatable")
     parser.add_argument("--known", type=Path, metavar="FILE", help="known failures, JSON or TOML")
-    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal there")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write the journal to FILE")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML to FILE")
     parser.add_argument(
-        "--results", type=Path, metavar="FILE", help="write results.json of suite 1.8.0 there"
+        "--results",
+        type=Path,
+        metavar="FILE",
+        help="write results.json (format of suite 1.8.0) to FILE",
     )
-    parser.add_argument("--json", action="store_true", help="one summary object on stdout")
+    parser.add_argument("--json", action="store_true", help="print one JSON summary")
     parser.add_argument(
         "--deadline", type=seconds, default=_USUAL.run, metavar="S",
-        help="seconds for each call (default %(default)s)",
+        help="maximum seconds for each call (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--start-deadline", type=seconds, default=_USUAL.start, metavar="S",
-        help="seconds for a start, which may build the subject (default %(default)s)",
+        help="maximum seconds for the start, which may include a build (default: %(default)s)",
     )  # fmt: skip
 
 
@@ -95,7 +109,11 @@ def _choose(args: argparse.Namespace) -> tuple[list[Suite], list[Case]]:
     suites = find_suites(args.patterns, args.cases, _say)
     cases = select([case for suite in suites for case in suite.cases], args.patterns)
     if not cases:
-        raise UsageError("there are no cases", code="no_cases", hint="nothing run proves nothing")
+        raise UsageError(
+            "no case was selected",
+            code="no_cases",
+            hint="check the case names: `tally suite list` lists them",
+        )
     return suites, cases
 
 
@@ -107,7 +125,7 @@ def _list(args: argparse.Namespace) -> int:
     else:
         print("\n".join(names))
     if not args.patterns and args.cases is None:
-        _say("the public suite is not listed here: `tally suite list 'public/**'`")
+        _say("this list leaves out the public suite: `tally suite list 'public/**'` shows it")
     return 0
 
 
@@ -121,9 +139,9 @@ def _run(args: argparse.Namespace) -> int:
     subjects = list(dict.fromkeys(args.subjects or [OURS]))
     if args.results and len(subjects) > 1:
         raise UsageError(
-            "results.json holds one subject",
+            "--results takes one implementation only",
             code="several_subjects",
-            hint="run the subjects one by one, or ask for --journal instead",
+            hint="run the implementations one by one, or use --journal",
         )
     known = {subject: _known(args.known, subject, subjects, suites) for subject in subjects}
     plan = Plan(
@@ -188,5 +206,5 @@ def _print_reports(args: argparse.Namespace, journals: list[Journal]) -> None:
         print(json.dumps(summary, indent=1))
         return
     options = _repeat_options(args)
-    parts = [show_journal(journal, options) for journal in journals]
+    parts = [paint_first_words(show_journal(journal, options)) for journal in journals]
     print("\n".join(parts if len(parts) == 1 else [*parts, scoreboard(journals, {})]), end="")

@@ -1,15 +1,15 @@
-"""A binding is a table that says how one broker natively carries the envelope; the code is one.
+"""A binding is a table: how one broker carries the envelope natively. All brokers share this code.
 
     project     envelope -> frame: the body untouched, and a redundant, routable view beside it
     reconcile   the body's attempts and the broker's own counts -> attempts
     gate        the version property, read before the body is decoded -> decode or not
 
-Attempts (clauses 3.5, 4.5, 5.5, 6.5, 7.5) are a fold over the binding's counts: `override` takes
-the native count as it is, `floor` raises to it and never lowers; no counts means the body decides.
+Attempts (clauses 3.5, 4.5, 5.5, 6.5, 7.5) start with the body's count. Each native count of the
+binding then changes it: `override` replaces the count, `floor` raises it and never lowers it.
 A count that is absent or not a plain number up to 2^31-1 is ignored.
 
-The gate compares the value as it came: exactly `1` decodes, ASCII-blank, null and absent decode,
-everything else is turned away unread.
+The gate compares the native value: `1`, ASCII-blank, null and absent are decoded; a message with
+any other version is not decoded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 OUT_OF_BAND: Final = ("traceparent", "tracestate", "bq-replay-bypass")
-"""Headers that ride beside the projection and are never part of the envelope (ADR-0028, 0027)."""
+"""Headers that are sent beside the projection, not part of the envelope (ADR-0027, 0028)."""
 
 MAX_COUNT: Final = 2**31 - 1
 _NO_META: Final = Meta()
@@ -70,7 +70,7 @@ _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A native delivery count: the rule (`floor`, `override`), its place, and what to take off."""
+    """A native delivery count: the rule (`floor`, `override`), the field, and what to subtract."""
 
     rule: str
     section: str
@@ -80,7 +80,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Where the version stands, and which native types may carry it: `text`, `bytes`, `integer`."""
+    """The field with the version, and the native types allowed: `text`, `bytes`, `integer`."""
 
     section: str
     key: str
@@ -89,9 +89,9 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """Where out-of-band headers ride; `limit` is the most fields the section holds in all.
+    """The section for out-of-band headers; `limit` is the maximum number of fields in the section.
 
-    `hyphen` replaces `-` in names where the broker's peers demand identifiers.
+    `hyphen` replaces `-` in names where other clients of the broker need identifiers.
     """
 
     section: str
@@ -102,7 +102,7 @@ class Extras:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """One broker's table. `route` and `original` name fields that stand above the body's own."""
+    """The table of one broker. The fields `route` and `original` override the body."""
 
     name: str
     slots: tuple[Slot, ...]
@@ -119,11 +119,11 @@ class Binding:
     rows: tuple[Row, ...] = field(init=False, repr=False, compare=False)
     """The slots, looked up once."""
     own_keys: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
-    """Section -> the keys in it that are the contract's own; found once, read per message."""
+    """Section -> the keys of the contract in it; computed once, read for every message."""
     tallies: tuple[tuple[str, str, int, bool], ...] = field(init=False, repr=False, compare=False)
-    """The counts as section, key, what to take off, and whether it is a floor."""
+    """The counts as section, key, what to subtract, and whether it is a floor."""
     current: tuple[Any, ...] = field(init=False, repr=False, compare=False)
-    """How the version property says the current version, as text and as bytes."""
+    """The current version as the version property carries it, as text and as bytes."""
     read_gate: Callable[[Any], Any] | None = field(init=False, repr=False, compare=False)
     """How the version property is read, by the type of the slot that carries it."""
 
@@ -147,7 +147,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a publish adds to the message: the queue, ordering, a delay in seconds, headers.
+    """The options of a publish: the queue, ordering, a delay in seconds, headers.
 
     `routed_as` is the URN by which a delivery was routed, kept when it is published again.
     """
@@ -185,7 +185,7 @@ def envelope_facts(envelope: Envelope) -> dict[str, Any]:
 
 
 def project(binding: Binding, envelope: Envelope, **options: Any) -> Frame:
-    """Give the native frame of a message: its exact bytes, and the table's view of it.
+    """Give the native frame of a message: its exact bytes, and the native fields of the binding.
 
     A retry (`attempts_before`) and a requested `delay` are two rules and exclude each other.
     """
@@ -193,7 +193,7 @@ def project(binding: Binding, envelope: Envelope, **options: Any) -> Frame:
 
 
 def project_as(binding: Binding, envelope: Envelope, given: Options) -> Frame:
-    """Do the same with options that were read before: they are the same for a whole batch."""
+    """Like `project`, with options that `read_options` has checked once for a whole batch."""
     facts = envelope_facts(envelope)
     queue = given.queue or facts["meta.queue"] or DEFAULT_QUEUE
     if binding.route is not None and given.routed_as:
@@ -212,19 +212,19 @@ def project_as(binding: Binding, envelope: Envelope, given: Options) -> Frame:
 
 
 def delay_fields(binding: Binding, delay: float, **options: Any) -> Sections:
-    """Give only the native fields that delay a message by so many seconds, or refuse."""
+    """Give only the native fields that delay a message; raise `Refused` if it cannot be delayed."""
     given = read_options(options)
     return _delay_sections(binding, delay, given.queue or DEFAULT_QUEUE, given)
 
 
 def retry_fields(binding: Binding, attempts_before: int, **options: Any) -> Sections:
-    """Give only the native fields that a retry adds or changes, or refuse."""
+    """Give only the native fields that a retry adds or changes, or raise `Refused`."""
     given = read_options(options)
     return _retry_sections(binding, attempts_before, given.queue or DEFAULT_QUEUE, given)
 
 
 def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -> int:
-    """Give the attempts of a delivery; an absent count in the body reads as 0."""
+    """Give the attempts of a delivery; a missing count in the body means 0."""
     attempts = body_attempts or 0
     for section, key, offset, is_floor in binding.tallies:
         value = sections.get(section, _NOTHING).get(key)
@@ -238,7 +238,7 @@ def reconcile(binding: Binding, body_attempts: int | None, sections: Sections) -
 
 
 def read_count(value: Any) -> int | None:
-    """Read a native count: a whole number, or plain ASCII digits as text or bytes; else None."""
+    """Read a native count: an integer, or ASCII digits as text or bytes; else None."""
     kind = type(value)
     if kind is not int:
         if (kind is str or kind is bytes) and value in _FEW:
@@ -267,7 +267,7 @@ def gate(binding: Binding, present: bool, value: Any = None) -> bool:
 
 
 def gate_frame(binding: Binding, sections: Sections) -> bool:
-    """Tell the same from a delivery, reading the property where the table says it stands."""
+    """Like `gate`, for a delivery: the version is read from the field that the binding names."""
     rule, read = binding.gate, binding.read_gate
     if rule is None or read is None:
         return True
@@ -279,7 +279,7 @@ def gate_frame(binding: Binding, sections: Sections) -> bool:
 
 
 def route(binding: Binding, sections: Sections, urn: str) -> str:
-    """Give the URN to route by: the binding's own field where it has one, else the body's."""
+    """Give the URN for routing: from the native field if the binding has one, else the body."""
     if binding.route is None:
         return urn
     native = sections.get(binding.route.section, _NOTHING).get(binding.route.key)
@@ -314,14 +314,17 @@ def _native_name(value: Any) -> str:
 
 
 def read_options(options: Mapping[str, Any]) -> Options:
-    """Check what a publish adds to a message."""
+    """Check the options of a publish."""
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown:
         hint = f"known options: {', '.join(sorted(_OPTIONS))}"
         raise UsageError(f"unknown option {unknown[0]!r}", code="option", hint=hint)
     given = Options(**options)
     if given.delay is not None and given.attempts_before is not None:
-        raise UsageError("a retry waits by its own rule; do not give a delay", code="two_delays")
+        raise UsageError(
+            "`delay` and `attempts_before` exclude each other: a retry has its own delay",
+            code="two_delays",
+        )
     return given
 
 
@@ -332,7 +335,7 @@ def _ordering(
         return {"fifo.group": None, "fifo.deduplication": None}
     if not message_id and not given.content_based:
         raise Refused(
-            "an ordered queue deduplicates by meta.id, and this message has none",
+            "an ordered queue deduplicates by `meta.id`, and this message has no `meta.id`",
             code="no_deduplication_id",
             pointer="/meta/id",
             hint="give the message an id, or use content-based deduplication",

@@ -5,9 +5,9 @@ ECMAScript number, minimal escapes, no white space, UTF-8. One rule differs: an 
 exact at any size. NaN, infinities and lone surrogates are refused with a JSON pointer. Around
 the value the members of a message stand in a fixed order, extensions after them.
 
-`canonical` and `canonical_message` take the quick way through a C encoder and look at what came
-out. Whatever could differ from the rules (an exponent, `.0`, a `null` that may have been NaN, a
-key order that UTF-16 sees otherwise) is written again by the exact writer, which is the rule.
+`canonical` and `canonical_message` use a C encoder first and then check its output. Output that
+could differ from the rules (an exponent, `.0`, a `null` that may have been NaN, a key order that
+differs in UTF-16) is written again by the exact writer, which defines the rule.
 Python values beside the JSON ones: a tuple is an array, a UUID its text, an Enum its value, and a
 Decimal without fraction an integer (that is how an integer of thousands of digits is kept).
 """
@@ -101,7 +101,7 @@ def canonical(value: Any, trail: Trail = ()) -> bytes:
 def canonical_message(document: Mapping[str, Any]) -> bytes:
     """Write a message: its members in the fixed order, extensions after them, data sorted.
 
-    The quick way is for a message that has the contract's own members only, each of its type.
+    The fast path handles a message that has only members of the contract, each with the right type.
     """
     meta = document.get("meta")
     data = document.get("data")
@@ -144,12 +144,12 @@ def assemble(
 
 
 def canonical_message_exact(document: Mapping[str, Any]) -> bytes:
-    """Write a message by the rule itself; `canonical_message` must always agree with this."""
+    """Write a message with the exact writer; `canonical_message` must give the same bytes."""
     return _join(document, MESSAGE_ORDER, ()).encode()
 
 
 def canonical_exact(value: Any, trail: Trail = ()) -> bytes:
-    """Write a JSON value by the rule itself; `canonical` must always agree with this."""
+    """Write a JSON value with the exact writer; `canonical` must always give the same bytes."""
     return "".join(_write(value, trail)).encode()
 
 
@@ -199,7 +199,7 @@ def pointer_to(trail: Trail) -> str:
 
 
 def _doubtful(out: bytes, value: Any) -> bool:
-    """Tell whether the C encoder's text might differ from the rule.
+    """Tell whether the output of the C encoder could differ from the rules.
 
     Only two things can: a key order that UTF-16 sees otherwise, which needs a character beyond the
     BMP, and the form of a float. A few values are looked at one by one; where there are many, the
@@ -243,7 +243,7 @@ def _has_odd_float(value: Any) -> bool | None:
 
 
 def _ordered(document: Mapping[str, Any], order: tuple[str, ...], trail: Trail) -> dict[str, Any]:
-    """Give the members that the contract names in its order, then the others sorted."""
+    """Give the members of the contract in their fixed order, then the others, sorted."""
     known = {name: document[name] for name in order if name in document}
     if len(known) < len(document):
         for name in document:
@@ -289,7 +289,7 @@ def _write(root: Any, trail: Trail) -> Iterator[str]:
             first = False
         if len(open_containers) + len(trail) > MAX_DEPTH:
             raise Refused(
-                f"nested deeper than {MAX_DEPTH}", code="too_deep", pointer=pointer_to(path)
+                f"nested deeper than {MAX_DEPTH} levels", code="too_deep", pointer=pointer_to(path)
             )
         while open_containers:
             members_left, close = open_containers[-1]
@@ -324,10 +324,10 @@ def _scalar_text(value: Any, trail: Trail) -> str:
         case int():
             if trail and trail[0] == "data" and abs(value) >= _BEYOND_DOUBLES:
                 raise Refused(
-                    "an integer beyond the range of a double",
+                    "this integer is too large for a double",
                     code="number_out_of_range",
                     pointer=pointer_to(trail),
-                    hint="Inside data every number must fit a double; write it as a string.",
+                    hint="every number inside `data` must fit a double; write this one as a string",
                 )
             return integer_text(value)
         case Decimal() if value.as_tuple().exponent == 0:  # an integer too long for int()
@@ -338,17 +338,17 @@ def _scalar_text(value: Any, trail: Trail) -> str:
                     f"{value} is not a JSON number",
                     code="not_finite",
                     pointer=pointer_to(trail),
-                    hint="Write null or a string instead; JSON has no NaN and no infinity.",
+                    hint="JSON has no NaN and no infinity; write null or a string instead",
                 )
             return number_text(value)
         case UUID():
             return f'"{value}"'
         case _:
             raise Refused(
-                f"a {type(value).__name__} is not JSON",
+                f"a {type(value).__name__} cannot be written as JSON",
                 code="not_json",
                 pointer=pointer_to(trail),
-                hint="Convert it to a string, a number, a list or a dict first.",
+                hint="convert the value to a string, a number, a list or a dict first",
             )
 
 
@@ -366,7 +366,7 @@ def _checked_string(text: str, trail: Trail) -> str:
     lone = _LONE_SURROGATE.search(text)
     if lone:
         raise Refused(
-            f"a lone surrogate U+{ord(lone[0]):04X} cannot be written as UTF-8",
+            f"the lone surrogate U+{ord(lone[0]):04X} cannot be written as UTF-8",
             code="lone_surrogate",
             pointer=pointer_to([_printable(step) for step in trail]),
         )

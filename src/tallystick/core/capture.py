@@ -1,11 +1,11 @@
-"""A `Capture` is one frame that was seen, and where and when: one JSON line, or one row.
+"""A `Capture` is a frame with the time, place and direction of its sighting: a JSON line or a row.
 
     {"kind":"capture","format":1,"direction":"sent","broker":"kafka","queue":"orders","node":"shop",
      "at":<ns since the epoch>,"sequence":0,"body":"...","sections":{"headers":{...}}}
 
-A line gives back the exact frame: `body` holds what is UTF-8 and `body64` everything else, and the
+The exact frame can be read back from a line: `body` holds a UTF-8 body, `body64` any other, and the
 native fields are tagged where JSON lacks their type (`core.native`). Members that a reader does
-not know are passed over; another `format` is rejected. docs/reference/capture.md
+not know are ignored; another `format` is rejected. docs/reference/capture.md
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _MOST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One frame, which way it went, and who saw it when.
+    """One frame, its direction, and the node and time of the capture.
 
-    `at` is in nanoseconds since the epoch by the clock of `node`, right to `clock_error` where that
-    is known. `sequence` counts what a node saw, whether or not it could be kept: a gap is a loss.
+    `at` is in nanoseconds since the epoch by the clock of `node`, accurate to `clock_error` if that
+    is known. `sequence` numbers every frame that a node saw, kept or not: a gap means a loss.
     """
 
     direction: str
@@ -77,7 +77,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def write(capture: Capture) -> bytes:
-    """Give the line, without its end."""
+    """Write a capture as one JSON line, without the line break."""
     line: dict[str, Any] = {
         "kind": "capture",
         "format": FORMAT,
@@ -99,19 +99,19 @@ def write(capture: Capture) -> bytes:
 
 
 def read(line: bytes) -> Capture:
-    """Give back what was captured, or say why this line is no capture."""
+    """Read a capture from a line, or raise `Rejected` with the reason."""
     try:
         held = _read_line(line)
         sections = from_json(held.sections)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(f"this line is no capture: {error}", code="capture_line") from error
+        raise Rejected(f"this line is not a capture: {error}", code="capture_line") from error
     if held.kind != "capture":
-        raise Rejected(f"kind is {held.kind!r}, not 'capture'", code="capture_kind")
+        raise Rejected(f"`kind` must be 'capture', found {held.kind!r}", code="capture_kind")
     if held.format != FORMAT:
         raise Rejected(
-            f"this capture has format {held.format}",
+            f"this capture has the unknown format {held.format}",
             code="capture_format",
-            hint=f"this version reads format {FORMAT}",
+            hint=f"this version of Tallystick reads format {FORMAT}",
         )
     return _checked(
         Capture(
@@ -122,21 +122,23 @@ def read(line: bytes) -> Capture:
 
 
 def write_sections(sections: Sections) -> str:
-    """Give the native fields as JSON."""
+    """Write the native fields as JSON."""
     return _encode(to_json(sections)).decode()
 
 
 def read_sections(text: str | bytes) -> dict[str, dict[str, Any]]:
-    """Give the native fields back."""
+    """Read the native fields from JSON."""
     try:
         sections = from_json(_read_json(text))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(f"these sections are no JSON: {error}", code="capture_sections") from error
+        raise Rejected(
+            f"the native sections are not JSON: {error}", code="capture_sections"
+        ) from error
     return _checked_sections(sections)
 
 
 def to_row(capture: Capture) -> dict[str, Any]:
-    """Give the row of a table with the columns `COLUMNS`."""
+    """Write a capture as a table row with the columns `COLUMNS`."""
     return {
         "direction": capture.direction,
         "broker": capture.broker,
@@ -151,7 +153,7 @@ def to_row(capture: Capture) -> dict[str, Any]:
 
 
 def from_row(row: Mapping[str, Any]) -> Capture:
-    """Give back what was captured from a row."""
+    """Read a capture from a table row."""
     frame = Frame(row["body"], read_sections(row["sections"]))
     return _checked(
         Capture(
@@ -163,27 +165,33 @@ def from_row(row: Mapping[str, Any]) -> Capture:
 
 def _read_body(held: _Line) -> bytes:
     if (held.body is None) == (held.body64 is None):
-        raise Rejected("a capture has one of body and body64", code="capture_body")
+        raise Rejected(
+            "a capture must have either `body` or `body64`, and not both", code="capture_body"
+        )
     if held.body is not None:
         return held.body.encode()
     try:
         return base64.b64decode(held.body64 or "", validate=True)
     except (binascii.Error, ValueError) as error:
-        raise Rejected("body64 is no base64", code="capture_body", pointer="/body64") from error
+        raise Rejected("`body64` is not base64", code="capture_body", pointer="/body64") from error
 
 
 def _checked(capture: Capture) -> Capture:
     if capture.direction not in DIRECTIONS:
         raise Rejected(
-            f"the direction is {capture.direction!r}",
+            f"unknown direction {capture.direction!r}",
             code="capture_direction",
             pointer="/direction",
-            hint=f"one of {', '.join(DIRECTIONS)}",
+            hint=f"use one of: {', '.join(DIRECTIONS)}",
         )
     for name in ("at", "sequence", "clock_error"):
         number = getattr(capture, name)
         if number is not None and not 0 <= number <= _MOST:
-            raise Rejected(f"{name} is {number}", code="capture_number", pointer=f"/{name}")
+            raise Rejected(
+                f"`{name}` must be from 0 to {_MOST}, found {number}",
+                code="capture_number",
+                pointer=f"/{name}",
+            )
     _checked_sections(capture.frame.sections)
     return capture
 
@@ -193,6 +201,6 @@ def _checked_sections(sections: Any) -> dict[str, dict[str, Any]]:
         isinstance(one, dict) for one in sections.values()
     ):
         raise Rejected(
-            "sections are objects of native fields", code="capture_sections", pointer="/sections"
+            "`sections` must be an object of objects", code="capture_sections", pointer="/sections"
         )
     return sections

@@ -1,11 +1,11 @@
-"""How each broker waits: delayed publishing, retry tiers, visibility. Nothing is capped silently.
+"""Delays by broker: delayed publishing, retry tiers, visibility. No delay is shortened silently.
 
-A requested delay is a positive, finite number of seconds. A broker without a rule, a delay out of
-the rule's bounds, and a delay on an ordered SQS queue are refused (clause 3.4: 901 s is an error).
+A requested delay is a positive, finite number of seconds. Refused are: a delay on a broker without
+a rule, a delay out of the rule's range, a delay on an SQS FIFO queue (clause 3.4: 901 s fails).
 
-Kafka waits in tier topics, and has two rules that must not be merged (clauses 6.4 and 6.5):
+Kafka delays in tier topics, by two separate rules (clauses 6.4 and 6.5):
 
-    requested delay   the smallest tier that is not shorter; `bq-delay` is what was requested
+    requested delay   the shortest tier that is long enough; `bq-delay` is the requested delay
     retry             tier min(attempts before, N-1) + 1; `bq-delay` is the tier's own delay
 """
 
@@ -42,14 +42,14 @@ __all__ = [
 
 DEFAULT_RETRY_TIERS_MS: Final = (5000, 30000, 300000, 1800000)
 LONGEST: Final = 2**31 - 1
-"""Seconds; what every broker's clock can still add to the time of day."""
+"""Maximum delay in seconds that every broker can add to the current time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelayRule:
     """The native fields of a delayed publish, and what the broker allows.
 
-    `maximum` bounds the whole seconds; `fifo` tells whether an ordered queue may delay single
+    `maximum` is in seconds; `fifo` tells whether a FIFO queue may delay single
     messages; `needs` names the option without which the broker cannot delay; `tier` names the
     rule that picks a tier topic.
     """
@@ -71,7 +71,7 @@ class RetryRule:
 
 @dataclass(frozen=True, slots=True)
 class VisibilityRule:
-    """The seconds for which a broker can hide a message that was released."""
+    """The range, in seconds, for which a broker can hide a released message."""
 
     minimum: int
     maximum: int
@@ -86,17 +86,17 @@ class Tier:
 
 
 def milliseconds(seconds: float) -> int:
-    """Give whole milliseconds, rounded up past the noise of binary fractions (1.1 s is 1100)."""
+    """Give whole milliseconds, rounded up, without binary rounding errors (1.1 s is 1100)."""
     return ceil(round(seconds * 1000, 3))
 
 
 def score(now: float, delay: float) -> int:
-    """Give the epoch second at which Redis may hand the message out (clause 1.6)."""
+    """Give the epoch second after which Redis may deliver the message (clause 1.6)."""
     return floor(now) + ceil(delay)
 
 
 def due_at(timestamp_ms: int | None, tier_ms: int, now_ms: int) -> int:
-    """Say when a parked record goes back: its time plus the tier, within [now, now + tier]."""
+    """Give the time when a tier record returns: timestamp + tier, within [now, now + tier]."""
     latest = now_ms + tier_ms
     return latest if timestamp_ms is None else min(max(timestamp_ms + tier_ms, now_ms), latest)
 
@@ -111,23 +111,25 @@ def visibility(rule: VisibilityRule | None, delay: float) -> int:
 
 
 def requested_tier(tiers_ms: Sequence[int], wanted_ms: int) -> Tier:
-    """Pick the smallest tier that is not shorter than the requested delay (clause 6.4)."""
+    """Pick the shortest tier that is at least as long as the requested delay (clause 6.4)."""
     fits = [(tier, index + 1) for index, tier in enumerate(tiers_ms) if tier >= wanted_ms]
     if not fits:
-        longest = f"the longest tier is {max(tiers_ms)} ms" if tiers_ms else "there are no tiers"
+        longest = (
+            f"the longest tier is {max(tiers_ms)} ms" if tiers_ms else "no tiers are configured"
+        )
         raise Refused(
             f"no retry tier can hold a delay of {wanted_ms} ms: {longest}",
             code="no_tier",
-            hint="configure a retry tier at least as long as the delay",
+            hint="add to `tiers_ms` a retry tier at least as long as the delay",
         )
     tier, index = min(fits)
     return Tier(index, tier)
 
 
 def retry_tier(tiers_ms: Sequence[int], attempts_before: int) -> Tier:
-    """Pick the tier of a retry by its count, staying on the last one (clause 6.5)."""
+    """Pick the tier of a retry by its number of attempts; the last tier repeats (clause 6.5)."""
     if not tiers_ms:
-        raise Refused("no retry tiers are configured", code="no_tier", hint="configure tiers_ms")
+        raise Refused("no retry tiers are configured", code="no_tier", hint="set `tiers_ms`")
     index = min(max(attempts_before, 0), len(tiers_ms) - 1)
     return Tier(index + 1, tiers_ms[index])
 
@@ -147,7 +149,7 @@ def delay_facts(
     tiers_ms: Sequence[int] = (),
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Give the facts of a delayed publish that the rule's slots carry, or refuse the delay."""
+    """Give the values that the slots of a delayed publish carry, or raise `Refused`."""
     if rule is None:
         raise Refused("this broker cannot delay a message", code="delay_unsupported")
     if fifo and not rule.fifo:
@@ -157,15 +159,17 @@ def delay_facts(
             hint="set the delay on the queue itself, or use a standard queue",
         )
     if rule.needs and not (options or {}).get(rule.needs):
-        raise Refused(f"a delay needs {rule.needs} here", code="delay_unsupported")
+        raise Refused(
+            f"this broker can delay a message only with `{rule.needs}`", code="delay_unsupported"
+        )
     if not isfinite(seconds) or not 0 < ceil(seconds) <= rule.maximum:
         raise Refused(
-            f"a delay of {seconds} s is not in 1..{rule.maximum} s",
+            f"the delay must be from 1 to {rule.maximum} seconds, found {seconds}",
             code="delay_range",
-            hint="nothing is cut off: choose a delay that the broker can keep",
+            hint="a delay is never shortened: choose one that the broker supports",
         )
     if now is None and {"delay.due", "delay.score"} & {slot.source for slot in rule.slots}:
-        raise UsageError("this broker needs the time of the publish", code="now", hint="give now")
+        raise UsageError("this broker needs the time of the publish", code="now", hint="pass `now`")
     wanted = max(milliseconds(seconds), 1)
     return {
         "delay.seconds": ceil(seconds),
@@ -179,6 +183,6 @@ def delay_facts(
 def retry_facts(
     rule: RetryRule | None, attempts_before: int, *, tiers_ms: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """Give the facts of a retry; most brokers have no rule and republish as they are."""
+    """Give the values of a retry; most brokers have no rule and republish without changes."""
     tier = TIER_RULES[rule.tier](tiers_ms, attempts_before) if rule else None
     return {"retry.attempts": attempts_before + 1, "tier": tier}

@@ -1,12 +1,13 @@
-"""Every error Tallystick raises on purpose, and what each means to a shell and to HTTP.
+"""Every error that Tallystick raises on purpose, with its exit code and HTTP status.
 
     TallystickError          something a person can act on: a code, one line, a hint
-    |-- Rejected             the bytes read are not what the contract allows (a finding)
+    |-- Rejected             bytes that were read break the contract (a finding)
     |-- Refused              the value may not be written: writing it would break the contract
-    |-- UsageError           the request itself makes no sense
-    `-- Unavailable          a file, program, broker or network was not there or did not answer
+    |-- UsageError           a wrong request: an unknown name, a bad option
+    `-- Unavailable          a file, program, broker or network is missing or did not answer
+        `-- MissingExtra     an optional library is not installed; the hint is the pip command
 
-A nonconforming *subject* is never an exception: it is a `Verdict` or a row (law 2).
+A wrong *implementation* is never an exception: it is a `Verdict` or a row (law 2).
 `Rejected` is the one documented outcome of reading hostile bytes.
 """
 
@@ -16,6 +17,7 @@ from typing import ClassVar, Final
 
 __all__ = [
     "EXIT_AND_STATUS",
+    "MissingExtra",
     "Refused",
     "Rejected",
     "TallystickError",
@@ -27,7 +29,7 @@ __all__ = [
 
 
 class TallystickError(Exception):
-    """One clear line for a person, a stable `code` for a program, and a `hint` what to do."""
+    """One line for a person, a stable `code` for a program, and a `hint` that says what to do."""
 
     default_hint: ClassVar[str] = ""
 
@@ -71,15 +73,31 @@ class Rejected(_Located):
 
 
 class Refused(_Located):
-    """A value that may not be written, with the pointer of the member in the way."""
+    """A value that may not be written, with the pointer of the member at fault."""
 
 
 class UsageError(TallystickError):
-    """The request makes no sense: an unknown name, a bad option, two options that exclude."""
+    """A wrong request: an unknown name, a bad option, two options that exclude each other."""
 
 
 class Unavailable(TallystickError):
     """Something outside was missing or did not answer: a file, a program, a broker."""
+
+
+class MissingExtra(Unavailable):
+    """An optional library is not installed: `extra` is the extra of the package that brings it.
+
+    `tallystick.core.extras` has the table of extras and raises this error.
+    """
+
+    def __init__(self, extra: str, module: str) -> None:
+        super().__init__(
+            f"this needs the extra `{extra}` (the Python module {module} is not installed)",
+            code="missing_extra",
+            hint=f"pip install 'tallystick[{extra}]'",
+        )
+        self.extra: Final = extra
+        self.module: Final = module
 
 
 EXIT_AND_STATUS: Final[dict[type[TallystickError], tuple[int, int]]] = {

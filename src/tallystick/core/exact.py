@@ -1,7 +1,7 @@
-"""Decode by the rule itself: judge the whole text, the type of every occurrence, the identity.
+"""The exact decoder: it checks the whole text, the type of every occurrence, and the identity.
 
 Clauses: message envelope, sections 2.2 (decode) and 2.7 (poison classification); ADR-0031 and
-ADR-0032. The quick decoder in `envelope` must always agree with this.
+ADR-0032. The fast decoder in `envelope` must always agree with this one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 ASCII_SPACE: Final = " \t\n\v\f\r"
-"""All that trimming and blankness know about; a no-break space is a character like any other."""
+"""The only characters that count as white space; a no-break space is an ordinary character."""
 
 FORBIDDEN: Final = ("timestamp",)
 FORBIDDEN_META: Final = ("max_retries", "attempts", "source", "ts")
@@ -51,13 +51,20 @@ TYPED: Final[dict[tuple[str, ...], str]] = {
 }
 """The typed members; each may also be null. `job` and `urn` follow the identity rule instead."""
 
+_WITH_ARTICLE: Final = {
+    "object": "an object",
+    "array": "an array",
+    "string": "a string",
+    "number": "a number",
+    "int64": "a 64-bit integer",
+}
 _INT64: Final = 2**63
 _DIGITS: Final = b"0123456789"
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that was tolerated on reading, and where: a dropped or ignored member."""
+    """A deviation that the reader tolerated, and its place: a dropped or ignored member."""
 
     pointer: str
     code: str
@@ -66,7 +73,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a good body says: its identity, its typed scalars, which members are objects."""
+    """The content of a valid body: its identity, typed scalars, and members that are objects."""
 
     job: str
     scalars: Mapping[tuple[str, ...], Any]
@@ -79,7 +86,7 @@ class Judged:
         return {path[0]: value for path, value in self.scalars.items() if len(path) == 1}
 
     def part(self, name: str) -> dict[str, Any] | None:
-        """Give the typed scalars inside `meta` or `dead_letter`; None when it is no object."""
+        """Give the typed scalars inside `meta` or `dead_letter`; None if that is not an object."""
         if name not in self.objects:
             return None
         return {path[1]: value for path, value in self.scalars.items() if path[:-1] == (name,)}
@@ -111,7 +118,7 @@ def judge(body: bytes) -> Judged:
 
 
 def _is_current(member: Member, last: Mapping[tuple[str, ...], Member]) -> bool:
-    """Tell whether a nested member stands in the parent that counts, not in an earlier one."""
+    """Tell whether a nested member is in the last duplicate of its parent."""
     if len(member.path) == 1:
         return True
     parent = last[member.path[:1]]
@@ -122,7 +129,7 @@ def _check_type(body: bytes, member: Member) -> None:
     wanted = TYPED.get(member.path)
     if wanted is None or member.kind in (wanted, "null"):
         return
-    found = member.kind
+    found = _WITH_ARTICLE.get(member.kind, member.kind)
     if wanted == "int64" and member.kind == "number":
         literal = body[member.value : member.end]
         if literal.strip(b"-" + _DIGITS):
@@ -130,9 +137,9 @@ def _check_type(body: bytes, member: Member) -> None:
         elif len(literal) <= 20 and -_INT64 <= int(literal) < _INT64:
             return
         else:
-            found = "an integer beyond 64 bits"
+            found = "an integer of more than 64 bits"
     raise Rejected(
-        f"{found} where {wanted} is due",
+        f"`{'.'.join(member.path)}` must be {_WITH_ARTICLE[wanted]}, found {found}",
         code="wrong_type",
         pointer=pointer_to(member.path),
         offset=member.value,
@@ -146,18 +153,20 @@ def _identity(
     job, urn = last.get(("job",)), last.get(("urn",))
     job_text, urn_text = _text(body, job), _text(body, urn)
     if job_text:
-        dropped = Notice("/urn", "alias_dropped", "urn is ignored: job says what this is")
+        dropped = Notice("/urn", "alias_dropped", "`urn` is ignored, because `job` is present")
         return job_text, (dropped,) if urn else ()
     if not urn_text:
         raise _without_identity()
     if job and job.kind != "string":
-        message = f"job is ignored: it is not a string but {job.kind}"
+        message = (
+            f"`job` is ignored: it must be a string, found {_WITH_ARTICLE.get(job.kind, job.kind)}"
+        )
         return urn_text, (Notice("/job", "job_not_a_string", message),)
     return urn_text, ()
 
 
 def _text(body: bytes, member: Member | None) -> str:
-    """Give a string member that is not blank; anything else is no identity."""
+    """Give a string member that is not blank, else an empty text."""
     if member is None or member.kind != "string":
         return ""
     text: str = load(body[member.value : member.end])
@@ -166,17 +175,19 @@ def _text(body: bytes, member: Member | None) -> str:
 
 def _without_identity() -> Rejected:
     return Rejected(
-        "neither job nor urn is a string that is not blank",
+        "`job` is missing or blank, and so is its alias `urn`",
         code="no_identity",
         pointer="/job",
-        hint="Every message names its kind, for example urn:babel:orders:created.",
+        hint="set `job` to the URN of the message, for example urn:babel:orders:created",
     )
 
 
 def _forbidden(last: Mapping[tuple[str, ...], Member]) -> tuple[Notice, ...]:
     paths = [(name,) for name in FORBIDDEN] + [("meta", name) for name in FORBIDDEN_META]
     return tuple(
-        Notice(pointer_to(path), "forbidden_dropped", f"{path[-1]} is forbidden here and dropped")
+        Notice(
+            pointer_to(path), "forbidden_dropped", f"`{path[-1]}` is forbidden here and is dropped"
+        )
         for path in paths
         if path in last
     )

@@ -1,11 +1,11 @@
-"""A `Journal` is what one run judged, as JSON lines from head to foot (docs/reference/journal.md).
+"""A `Journal` holds the verdicts of one run as JSON lines (docs/reference/journal.md).
 
-The first line is the head (which run, when, which suite, which subject, which versions), then comes
+The first line is the head (run, time, suite, implementation, versions), then comes
 one line for each verdict, and the last line is the foot with the counts. A journal without a foot
 was cut short: reading it says so (`complete` is false) and gives what there is. A file may hold
-several journals, one after the other; everything that reports reads them and nothing else (law 6).
+several journals, one after the other; every report is made from journals alone (law 6).
 
-A `Difference` may lack a side: `...` stands for "not there", and such a member is not written.
+In a `Difference`, `...` means "missing"; such a member is not written.
 Clocks and ids come in as arguments (law 7); these functions go from values to lines and back.
 """
 
@@ -32,14 +32,14 @@ __all__ = [
 
 FORMAT: Final = 1
 KNOWN: Final = "known"
-"""The count of failures that were named beforehand; they are not counted as failed or errored."""
+"""The name of the count of known failures; they do not count as failed or errored."""
 
 _TROUBLE: Final = frozenset({Outcome.FAILED, Outcome.ERRORED})
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Which run this is: an id, RFC 3339 time, the suite, the subject, and versions by name."""
+    """The run: an id, RFC 3339 time, the suite, the implementation, and versions by name."""
 
     run: str
     time: str
@@ -50,7 +50,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One verdict, and the reason when its failure was known beforehand."""
+    """One verdict, and the reason if its failure is a known one."""
 
     verdict: Verdict
     known: str = ""
@@ -62,13 +62,13 @@ class Record:
 
     @property
     def alarm(self) -> bool:
-        """Say whether a failure that was known did not happen any more."""
+        """Tell whether a known failure has passed."""
         return bool(self.known) and self.verdict.outcome is Outcome.PASSED
 
 
 @dataclass(frozen=True, slots=True)
 class Foot:
-    """How the run ended: counts by outcome, the time it took, and notes about the subject."""
+    """The end of a run: counts by outcome, the duration, and notes about the implementation."""
 
     counts: Mapping[str, int]
     milliseconds: float = 0.0
@@ -85,7 +85,7 @@ class Journal:
 
     @property
     def complete(self) -> bool:
-        """Say whether the run came to its end."""
+        """Tell whether the run was finished."""
         return self.foot is not None
 
 
@@ -133,7 +133,7 @@ _LINES: Final[dict[str, type[_HeadLine | _VerdictLine | _FootLine]]] = {
 def _as_text(value: object) -> str:
     if isinstance(value, Decimal):
         return str(value)
-    raise TypeError(f"a journal holds JSON values, not {type(value).__name__}")
+    raise TypeError(f"a journal can hold only JSON values, found {type(value).__name__}")
 
 
 def _line(members: dict[str, Any]) -> str:
@@ -194,13 +194,13 @@ def write_foot(foot: Foot) -> str:
 
 
 def count(records: Iterable[Record]) -> dict[str, int]:
-    """Count records by outcome; failures known beforehand count as `known`."""
+    """Count records by outcome; known failures count as `known`."""
     counted = Counter(record.counts_as for record in records)
     return {name: counted[name] for name in (*(o.value for o in Outcome), KNOWN)}
 
 
 def read(lines: Iterable[str]) -> tuple[Journal, ...]:
-    """Read every journal in a file; a last line that was cut off counts as not written."""
+    """Read every journal in a file; an incomplete last line is ignored."""
     journals: list[Journal] = []
     head: Head | None = None
     records: list[Record] = []
@@ -211,7 +211,7 @@ def read(lines: Iterable[str]) -> tuple[Journal, ...]:
                     journals.append(Journal(head, tuple(records)))
                 head, records = _read_head(parsed), []
             case _ if head is None:
-                raise _rejected(number, "a journal begins with its head")
+                raise _rejected(number, "a journal must begin with a `head` line")
             case _VerdictLine():
                 records.append(_read_record(parsed))
             case _FootLine():
@@ -220,7 +220,7 @@ def read(lines: Iterable[str]) -> tuple[Journal, ...]:
     if head is not None:
         journals.append(Journal(head, tuple(records)))
     if not journals:
-        raise Rejected("there is no journal in it", code="journal_empty")
+        raise Rejected("the file contains no journal", code="journal_empty")
     return tuple(journals)
 
 
@@ -235,12 +235,12 @@ def _parse(lines: Iterable[str]) -> Iterator[tuple[int, _HeadLine | _VerdictLine
         except (ValueError, TypeError, KeyError, RecursionError, msgspec.ValidationError) as error:
             if cut:
                 return
-            raise _rejected(number, str(error) or "not a line of a journal") from error
+            raise _rejected(number, str(error) or "not a journal line") from error
 
 
 def _close(head: Head, records: list[Record], line: _FootLine, number: int) -> Journal:
     if line.counts != count(records):
-        raise _rejected(number, "the counts of the foot are not those of the lines above it")
+        raise _rejected(number, "the counts in the foot differ from the counts of the lines above")
     return Journal(head, tuple(records), Foot(line.counts, line.milliseconds, tuple(line.notes)))
 
 
@@ -257,4 +257,4 @@ def _read_record(line: _VerdictLine) -> Record:
 
 
 def _rejected(number: int, why: str) -> Rejected:
-    return Rejected(f"line {number} of the journal: {why}", code="journal_line")
+    return Rejected(f"journal, line {number}: {why}", code="journal_line")

@@ -1,7 +1,7 @@
-"""What a quick decoder does not look at: UTF-8, size, depth and numbers that no double holds.
+"""Checks that a fast decoder does not make: UTF-8, size, depth, numbers too large for a double.
 
-Each is a cheap look at the bytes that is right when it says no; a body it is not sure about is
-judged by `scan`, which is the rule.
+Each is a cheap test of the bytes that is right when it says no; a body that may exceed a limit is
+checked by `scan`, which defines the rule.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _HUGE_INTEGER: Final = b"0" * 309
 _DIGITS: Final = b"0123456789"
 _DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
 SHALLOW: Final = 2 * MAX_DEPTH
-"""A body of no more bytes nests no deeper than it may."""
+"""A body of at most this many bytes cannot be nested too deep."""
 
 
 def may_overflow(body: bytes) -> bool:
-    """Tell whether 309 digits stand in a row; one in every 309 bytes is looked at first."""
+    """Tell whether the body has 309 digits in a row; every 309th byte is tested first."""
     if len(body) < len(_HUGE_INTEGER):
         return False
     probe = body[len(_HUGE_INTEGER) - 1 :: len(_HUGE_INTEGER)]
@@ -45,7 +45,7 @@ def is_utf8(body: bytes) -> bool:
 
 
 def exceeds_a_limit(body: bytes) -> bool:
-    """Tell whether a body is larger or nests deeper than it may."""
+    """Tell whether a body is too large or may be nested too deep."""
     if len(body) > MAX_BYTES:
         return True
     if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:

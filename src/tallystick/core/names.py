@@ -1,7 +1,7 @@
-"""What a broker calls the keys, topics and queues that belong to one logical queue.
+"""The names of a broker's keys, topics and queues for one logical queue.
 
-`<queue>.dlq` is the dead-letter queue everywhere but on SQS, whose names know no dot: `<queue>-dlq`
-(ADR-0037). On a FIFO queue every suffix stands before `.fifo`: `orders-dlq.fifo`. Kafka's retry
+The dead-letter queue is `<queue>.dlq`; SQS allows no dot in names, so it has `<queue>-dlq`
+(ADR-0037). On a FIFO queue `.fifo` comes last: `orders-dlq.fifo`. Kafka's retry
 topics are `<topic>.retry.<n>`, n being the 1-based index of the tier, never its delay (clause 6.4).
 """
 
@@ -24,8 +24,8 @@ DEFAULT_QUEUE: Final = "default"
 class Names:
     """Templates by role, over `{prefix}`, `{queue}`, `{suffix}`, `{fifo}` and `{n}`.
 
-    `suffix` marks the dead-letter queue, `prefix` opens every key, and `fifo` is the ending that
-    the broker demands of an ordered queue (empty when it has no such thing).
+    `suffix` marks the dead-letter queue, every key begins with `prefix`, and `fifo` is the ending
+    that the broker needs for an ordered queue (empty if it has none).
     """
 
     templates: Mapping[str, str]
@@ -52,9 +52,9 @@ def name(
     """Give the broker's name for one role (`work`, `dead_letter`, `retry`, ...) of a queue."""
     if role not in table.templates:
         known = ", ".join(table.templates)
-        raise UsageError(f"there is no name for {role!r} here", code="role", hint=f"one of {known}")
+        raise UsageError(f"unknown queue role {role!r}", code="role", hint=f"use one of: {known}")
     if n < 1:
-        raise UsageError(f"a retry tier is counted from 1, not {n}", code="tier")
+        raise UsageError(f"retry tiers are numbered from 1, found {n}", code="tier")
     ending = table.fifo if is_fifo(table, queue, fifo) else ""
     return table.templates[role].format(
         prefix=table.prefix if prefix is None else prefix,
@@ -74,7 +74,7 @@ def names(
     prefix: str | None = None,
     fifo: bool | None = None,
 ) -> dict[str, str | list[str]]:
-    """Give every name of a queue by role; a role that is counted gives one name for each tier."""
+    """Give every name of a queue by role; a role with tiers has one name for each tier."""
     given: dict[str, str | list[str]] = {}
     for role, template in table.templates.items():
         if "{n}" in template:

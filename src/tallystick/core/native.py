@@ -1,11 +1,11 @@
-"""Native values as JSON and back: what JSON lacks is tagged, and nothing changes on the way.
+"""Write native values as JSON and read them back unchanged; types that JSON lacks get a tag.
 
     {"$bytes": "<base64>"}    bytes                  {"$time": <ns since the epoch>}   an instant
     {"$int": "<digits>"}      beyond 64 bits         {"$local": "<ISO 8601>"}    time without a zone
     {"$long": <int>}          an AMQP long           {"$decimal": "..."}  {"$uuid": "..."}
     {"$float": "nan"}         nan, inf, -inf         {"$text": "<base64>"}  text that is no Unicode
     {"$map": [[key, value]]}  a mapping that would look like a tag, or whose keys are not text
-    {"$opaque": [type, text]} a type that nobody foresaw: its name and its text, and no way back
+    {"$opaque": [type, text]} an unknown type: its name and its text; it cannot be read back
 
 An object with exactly one member whose name begins with `$` is a tag, and no other is. A subclass
 of a type (proton's `int32`) is written as the type, which it equals.
@@ -34,14 +34,14 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A native value of a type that captures do not know: what it is called and what it says."""
+    """A native value of an unknown type: the name of the type and its text."""
 
     type: str
     text: str
 
 
 def to_json(value: Any) -> Any:
-    """Give a native value as one that JSON can hold."""
+    """Write a native value as a JSON value."""
     write = _WRITERS.get(type(value))
     if write is None:
         write = next((_WRITERS[kind] for kind in _KINDS if isinstance(value, kind)), _write_opaque)
@@ -49,7 +49,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Give the native value back; a tag that is unknown or wrong inside is rejected."""
+    """Read a native value back; an unknown or malformed tag is rejected."""
     if isinstance(value, list):
         return [from_json(one) for one in value]
     if not isinstance(value, dict):
@@ -63,14 +63,18 @@ def from_json(value: Any) -> Any:
 
 def _read_tag(tag: str, held: Any) -> Any:
     if tag not in _READERS:
-        raise Rejected(f"unknown tag {tag!r} of a native value", code="native_tag")
+        raise Rejected(f"unknown tag {tag!r} in a native value", code="native_tag")
     kinds, read = _READERS[tag]
     if type(held) not in kinds:
-        raise Rejected(f"{tag} holds a {type(held).__name__}", code="native_value")
+        raise Rejected(
+            f"{tag} cannot hold a value of type {type(held).__name__}", code="native_value"
+        )
     try:
         return read(held)
     except (ValueError, TypeError, OverflowError, InvalidOperation) as error:
-        raise Rejected(f"{tag} does not hold what it says", code="native_value") from error
+        raise Rejected(
+            f"the value of {tag} cannot be read as that type", code="native_value"
+        ) from error
 
 
 def _same(value: Any) -> Any:
@@ -165,7 +169,7 @@ _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
     Opaque: lambda value: {"$opaque": [value.type, value.text]},
 }
 _KINDS: Final = tuple(_WRITERS)
-"""A subclass is written as the first of these that it is: a `bool` is never a number."""
+"""A subclass is written as the first matching type; `bool` comes before the numbers."""
 
 _READERS: Final[dict[str, tuple[tuple[type, ...], Callable[[Any], Any]]]] = {
     "$bytes": ((str,), _base64),

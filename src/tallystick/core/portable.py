@@ -1,4 +1,4 @@
-"""Which parts of a message a mainstream JSON library would alter by reading and writing it again.
+"""Find the parts of a message that a common JSON library changes when it reads and writes it.
 
 Each `Library` is a row of small functions: how it writes a number, a string, an object. A row
 stands for the library's generic value (map, object, JsonNode, array, Dictionary) with its default
@@ -27,7 +27,7 @@ _MAX_INDEX: Final = 2**32 - 2
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """One member that a library would write otherwise: where, from what, to what, and why."""
+    """One member that a library would change: where, from what, to what, and why."""
 
     pointer: str
     offset: int
@@ -40,7 +40,7 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """How one library writes what it read."""
+    """How one library writes a value that it has read."""
 
     language: str
     name: str
@@ -84,23 +84,23 @@ def _differences(place: Place, library: Library) -> Iterator[tuple[str, str, str
         value = string_value(place.text, 0, ())
         becomes = library.escapes(string_text(value))
         if becomes != found:
-            yield found, becomes, "it writes other escapes"
+            yield found, becomes, "it escapes different characters"
     elif place.kind == "object":
         yield from _object_differences(place, library)
     if place.kind in ("object", "array") and len(place.trail) == library.depth:
-        yield place.kind, "an error", f"it reads at most {library.depth} levels"
+        yield place.kind, "an error", f"it reads at most {library.depth} levels of nesting"
 
 
 def _object_differences(place: Place, library: Library) -> Iterator[tuple[str, str, str]]:
     last_wins = tuple(dict.fromkeys(place.names))
     if len(last_wins) < len(place.names):
         twice = sorted(name for name, times in Counter(place.names).items() if times > 1)
-        yield ", ".join(twice), "the last one", "a name that stands twice is kept once"
+        yield ", ".join(twice), "the last one", "it keeps one of two members with the same name"
     written = library.order(last_wins)
     if written != last_wins:
-        yield ", ".join(last_wins), ", ".join(written), "it orders members its own way"
+        yield ", ".join(last_wins), ", ".join(written), "it writes the members in another order"
     if not place.names and place.trail and library.empty_object != "{}":
-        yield "{}", library.empty_object, "an empty object is read as an empty array"
+        yield "{}", library.empty_object, "it reads an empty object as an empty array"
 
 
 def _number(literal: str, library: Library) -> str:
@@ -265,4 +265,4 @@ LIBRARIES: Final = (
         depth=64,
     ),
 )  # fmt: skip
-"""The table: one row a library."""
+"""The table: one row for each library."""

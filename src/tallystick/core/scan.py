@@ -1,7 +1,7 @@
-"""Read JSON bytes exactly: where each member stands, and why bytes are not a message.
+"""The exact JSON scanner: it finds the place of each member, or says why bytes are not a message.
 
-This is the authority when the quick decoder is in doubt. It accepts one RFC 8259 object in UTF-8
-without a byte order mark; it never recurses, never builds values while it judges, and names the
+It decides when the fast decoder is not sure. It accepts one RFC 8259 object in UTF-8
+without a byte order mark; it does not recurse, builds no values while it checks, and reports the
 byte offset and the RFC 6901 pointer of the first fault.
 """
 
@@ -43,7 +43,7 @@ _OPENERS: Final = {ord("{"): ord("}"), ord("["): ord("]")}
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the message, or of its `meta` or `dead_letter`, where it stands in the body.
+    """A member of the message, or of its `meta` or `dead_letter`, with its place in the body.
 
     `path` is (name,) or (parent, name); `start` is the offset of the name's quote, `value` and
     `end` enclose the value; `kind` is object, array, string, number, true, false or null.
@@ -57,7 +57,7 @@ class Member:
 
 
 class _Want(Enum):
-    """What may come next."""
+    """The tokens that may come next."""
 
     VALUE = auto()
     ITEM_OR_END = auto()
@@ -73,30 +73,32 @@ _WANTED: Final = {
     _Want.NAME: "a member name",
     _Want.NAME_OR_END: "a member name or }",
     _Want.COLON: "a colon",
-    _Want.MORE_OR_END: "a comma or the end of the container",
+    _Want.MORE_OR_END: "a comma or a closing bracket",
 }
 
 
 def check_text(body: bytes) -> None:
-    """Reject what is not even text: too large, not UTF-8, or behind a byte order mark."""
+    """Reject a body that is too large, is not UTF-8, or begins with a byte order mark."""
     if len(body) > MAX_BYTES:
         raise Rejected(
-            f"{len(body)} bytes is more than the {MAX_BYTES} that are read",
+            f"the body has more than {MAX_BYTES} bytes, which is the limit",
             code="too_large",
             offset=MAX_BYTES,
         )
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise Rejected(f"not UTF-8: {error.reason}", code="not_utf8", offset=error.start) from None
+        raise Rejected(
+            f"the body is not UTF-8: {error.reason}", code="not_utf8", offset=error.start
+        ) from None
     if body.startswith(_BOM):
-        raise Rejected("starts with a byte order mark", code="byte_order_mark", offset=0)
+        raise Rejected("the body starts with a byte order mark", code="byte_order_mark", offset=0)
 
 
 def scan(body: bytes, *, finite: bool = True) -> list[Member]:
-    """Judge the whole body and give its members in order; raise `Rejected` at the first fault.
+    """Check the whole body and give its members in order; raise `Rejected` at the first fault.
 
-    With `finite` every number inside `data` must fit a double; without it only the grammar counts.
+    With `finite` every number inside `data` must fit a double; else only the grammar is checked.
     """
     check_text(body)
     members: list[Member] = []
@@ -114,7 +116,9 @@ def scan(body: bytes, *, finite: bool = True) -> list[Member]:
         mark = body[start] if group == "mark" else 0
         position = end
         if not closers and (mark != ord("{") or want is not _Want.VALUE):
-            raise Rejected("not a JSON object", code="not_an_object", offset=start, pointer="")
+            raise Rejected(
+                "the body must be one JSON object", code="not_an_object", offset=start, pointer=""
+            )
         if want is _Want.COLON:
             if mark != ord(":"):
                 _unexpected(start, want, trail)
@@ -130,7 +134,9 @@ def scan(body: bytes, *, finite: bool = True) -> list[Member]:
             continue
         if want in (_Want.VALUE, _Want.ITEM_OR_END) and mark in _OPENERS:
             if len(closers) == MAX_DEPTH:
-                raise Rejected(f"nested deeper than {MAX_DEPTH}", code="too_deep", offset=start)
+                raise Rejected(
+                    f"nested deeper than {MAX_DEPTH} levels", code="too_deep", offset=start
+                )
             closers.append(_OPENERS[mark])
             starts.append(start)
             trail.append(0)
@@ -157,7 +163,7 @@ def scan(body: bytes, *, finite: bool = True) -> list[Member]:
     space = _SPACE(body, position)
     position = space.end() if space else position
     if position < len(body):
-        raise Rejected("something follows the object", code="trailing_data", offset=position)
+        raise Rejected("extra text after the JSON object", code="trailing_data", offset=position)
     return members
 
 
@@ -165,8 +171,8 @@ def load(text: bytes) -> Any:
     """Build the value of a JSON text that `scan` has passed, at any depth and integer size.
 
     The last of duplicate names wins. An integer of 4,000 digits or more is a Decimal, because
-    making an int of it takes quadratic time. A number beyond a double's range becomes an infinity,
-    which no encoder of ours will write.
+    making an int of it takes quadratic time. A number too large for a double becomes an infinity,
+    which no encoder of Tallystick writes.
     """
     root: list[Any] = []
     containers: list[Any] = [root]
@@ -202,7 +208,7 @@ def load(text: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value where it stands: the trail to it, its kind, its text (of a leaf), its offset.
+    """A value with its place: the trail to it, its kind, its text (of a leaf), its offset.
 
     An object carries its member names as `names`, in order and with duplicates.
     """
@@ -245,7 +251,7 @@ def walk(body: bytes) -> Iterator[Place]:
 
 
 def string_value(token: bytes, offset: int, trail: list[str | int] | tuple[str | int, ...]) -> str:
-    """Read a string token; a surrogate escape without its other half is rejected."""
+    """Read a string token; a lone surrogate escape is rejected."""
     text = token[1:-1].decode()
     if "\\" not in text:
         return text
@@ -262,7 +268,7 @@ def string_value(token: bytes, offset: int, trail: list[str | int] | tuple[str |
         if high_at < 0:
             return _TEXT_ESCAPE.sub(_unescape, text)
     raise Rejected(
-        "a surrogate escape without its other half",
+        "a lone surrogate escape: half of a pair is missing",
         code="lone_surrogate",
         pointer=pointer_to(tuple(trail)),
         offset=offset + (high_at if high_at >= 0 else escape.start()),
@@ -285,7 +291,7 @@ def _check_leaf(
             string_value(piece, start, trail)
     elif finite and group == "number" and trail[0] == "data" and not _is_finite(piece):
         raise Rejected(
-            "a number beyond the range of a double",
+            "this number is too large for a double",
             code="number_out_of_range",
             pointer=pointer_to(tuple(trail)),
             offset=start,
@@ -293,7 +299,7 @@ def _check_leaf(
 
 
 def _is_finite(literal: bytes) -> bool:
-    """Tell whether a number literal fits a double; an integer is never converted to see."""
+    """Tell whether a number literal fits a double; a short integer is not converted for that."""
     if len(literal) <= _SURELY_FINITE_DIGITS and not (b"e" in literal or b"E" in literal):
         return True
     return isfinite(float(literal))
@@ -327,9 +333,9 @@ def _no_token(body: bytes, position: int, want: _Want, trail: list[str | int]) -
     if start < len(body):
         _unexpected(start, want, trail)
     if not trail:
-        raise Rejected("empty", code="empty", offset=start)
+        raise Rejected("the body is empty", code="empty", offset=start)
     raise Rejected(
-        f"ends where {_WANTED[want]} should be",
+        f"the body ends early: expected {_WANTED[want]}",
         code="truncated",
         offset=start,
         pointer=_pointer(want, trail),

@@ -1,13 +1,13 @@
-"""How a delivery ends that cannot be handled: turned away, exhausted or poison. Pure tables.
+"""Settle a delivery that cannot be handled: version-gated, exhausted or poison. Pure tables.
 
 Each table gives a move; the broker's row in its binding (`SettleRule`) decides the moves that
 depend on the broker. Strategies are those for an unknown URN: `fail`, `delete`, `release`,
-`dead_letter`; none configured is `fail`.
+`dead_letter`; the default is `fail`.
 
     gated      (clause 4.1.3 of the facts; ADR-0037) the record is the incoming body, byte for byte,
                no retry, no handler; `release` acts as `fail`
     exhausted  (ADR-0036) counted = attempts + 1; `counted < max_attempts` retries
-    poison     never handled; dead-lettered at once when it can be, else bounded retries, else left
+    poison     never handled; dead-lettered at once if possible, else bounded retries, else left
                to the broker where the broker has a dead-letter policy of its own
 """
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 MAX_ATTEMPTS: Final = 3
-"""Total deliveries, the first included."""
+"""Maximum number of deliveries, including the first."""
 
 STRATEGIES: Final = ("fail", "delete", "release", "dead_letter")
 KINDS: Final = ("failed", "unknown_urn", "poison")
@@ -43,7 +43,7 @@ KINDS: Final = ("failed", "unknown_urn", "poison")
 
 @dataclass(frozen=True, slots=True)
 class SettleRule:
-    """One broker's part: what it does where the tables leave the choice to the broker.
+    """The moves of one broker where the tables leave the choice to the broker.
 
     `gated_off` ends a gated message with dead-lettering off (empty: the broker has no gate).
     `poison_delete` and `poison_off` are moves. `verbs` says how the broker performs an outcome.
@@ -59,7 +59,7 @@ class SettleRule:
 class Settlement:
     """How a delivery ends: `retry`, `dlq`, `drop`, `release`, `native` or `unsettled`.
 
-    `attempts` is the count with this delivery in it; `reason` stands in the dead-letter block.
+    `attempts` includes this delivery; `reason` is written in the dead-letter block.
     """
 
     outcome: str
@@ -116,7 +116,7 @@ def settle_gated(
     dlq_write: str = "ok",
     writer: bool = True,
 ) -> str:
-    """Say how a version-gated message ends: `ack`, `dlq_raw`, `unsettled` or `native`.
+    """Give the settlement of a version-gated message: `ack`, `dlq_raw`, `unsettled` or `native`.
 
     `writer` is false in an implementation that cannot write a dead-letter record while
     dead-lettering is off.
@@ -142,12 +142,12 @@ def exhaust(
     writer: bool = True,
     tiers: bool = True,
 ) -> Settlement:
-    """Say how a delivery that failed ends, from its reconciled attempts.
+    """Give the settlement of a failed delivery, from its reconciled attempts.
 
     `tiers` is false where a broker that retries through tier topics has none.
     """
     if max_attempts < 1:
-        raise UsageError(f"max_attempts counts deliveries, from 1; not {max_attempts}", code="max")
+        raise UsageError(f"`max_attempts` must be 1 or more, found {max_attempts}", code="max")
     key = (_known(kind, KINDS), _known(strategy or "fail", STRATEGIES), dead_letter)
     move = {"poison_off": rule.poison_off, "poison_delete": rule.poison_delete}.get(
         EXHAUSTED[key], EXHAUSTED[key]
@@ -175,7 +175,7 @@ def settle_poison(
     writer: bool = True,
     tiers: bool = True,
 ) -> Settlement:
-    """Say how a poison body ends; a record that cannot be written leaves it unsettled."""
+    """Give the settlement of a poison body; it stays unsettled if its record cannot be written."""
     settled = exhaust(
         rule,
         "poison",
@@ -193,5 +193,7 @@ def settle_poison(
 
 def _known(value: str, known: tuple[str, ...]) -> str:
     if value not in known:
-        raise UsageError(f"unknown {value!r}", code="unknown", hint=f"one of {', '.join(known)}")
+        raise UsageError(
+            f"unknown value {value!r}", code="unknown", hint=f"use one of: {', '.join(known)}"
+        )
     return value

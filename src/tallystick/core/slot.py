@@ -1,11 +1,11 @@
-"""A slot says which native field of a broker carries which fact of a message, and as what type.
+"""A slot maps a fact of a message to a native field of a broker, with its native type.
 
     Slot("headers", "bq-job", "urn", "bytes")       native field <- fact
     Slot("properties", "app_id", Constant("babelqueue"), "text")    native field <- constant
 
 A fact is a name in a mapping (`urn`, `meta.id`, `delay.milliseconds`). A fact that is None is
-absent: its slot is left out, so a broker never carries an invented value. A source that nobody
-provides is a fault of the table and raises KeyError.
+absent: its slot is left out, so a broker never carries an invented value. An unknown source
+is a fault of the table and raises KeyError.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ TYPES: Final[Mapping[str, NativeType]] = {
 
 
 def read_rows(slots: Iterable[Slot]) -> tuple[Row, ...]:
-    """Look up once what every message needs of a table."""
+    """Prepare the rows of a table once, for use with every message."""
     return tuple(
         (one.section, one.key, None, one.source.value, TYPES[one.type].write)
         if isinstance(one.source, Constant)
@@ -134,6 +134,6 @@ def fill(rows: Iterable[Row], facts: Mapping[str, Any]) -> dict[str, dict[str, A
 
 
 def native_type(value: Any) -> str:
-    """Name the wire type of a native value, which JSON cannot tell: `text`, `bytes`, `long`..."""
+    """Name the wire type of a native value, which JSON cannot show: `text`, `bytes`, `long`..."""
     names = {str: "text", bytes: "bytes", bool: "boolean", int: "integer", Long: "long"}
     return value["DataType"] if isinstance(value, Mapping) else names[type(value)]

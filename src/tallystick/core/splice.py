@@ -1,9 +1,9 @@
-"""Change one thing in a body and leave every other byte alone (law 1).
+"""Change one thing in a body and keep every other byte (law 1).
 
-A retry changes `attempts`; a dead letter adds its block; a redrive takes the block away again; a
-message that is sent anew as another one gets another id.
-Nothing is parsed and written anew: the new text is spliced in where the old one stood. A poison
-body is kept as it came, inside a record that can always be read (ADR-0035).
+A retry changes `attempts`; a dead letter adds its block; a redrive removes the block; a message
+that is sent again as a new one gets a new id.
+The body is not parsed and rewritten: the new text replaces the old text in place. A poison
+body is kept unchanged inside a record that can always be read (ADR-0035).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def retry(body: bytes, attempts: int) -> bytes:
 
 
 def dead_letter(body: bytes, record: DeadLetter) -> bytes:
-    """Give the message with its `dead_letter` block at the end and `attempts` at its count."""
+    """Give the message with a `dead_letter` block at the end and the same count in `attempts`."""
     _check(body)
     attempts = _count(record.attempts, "/dead_letter/attempts")
     return _append_block(_with_attempts(_without_block(body), attempts), record)
@@ -63,7 +63,7 @@ def renew(body: bytes, message_id: str) -> bytes:
 
 
 def poison_record(body: bytes, record: DeadLetter) -> bytes:
-    """Give the dead-letter record of a body that is no message: splice, text or base64."""
+    """Give the dead-letter record of a body that is not a message: splice, text or base64."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -75,16 +75,20 @@ def poison_record(body: bytes, record: DeadLetter) -> bytes:
 
 
 def _check(body: bytes) -> None:
-    """Raise `Rejected` for a body that is no message: it has a poison record, not a retry."""
+    """Raise `Rejected` for a body that is not a message: it needs a poison record, not a retry."""
     rejection = classify(body).rejection
     if rejection is not None:
         raise rejection
 
 
 def _count(count: Any, pointer: str) -> int:
-    """Give the count back, or refuse one that could not be read again."""
+    """Check a count; raise `Refused` for one that could not be read again."""
     if type(count) is not int or not 0 <= count < 2**63:
-        raise Refused(f"{count!r} is no count", code="wrong_type", pointer=pointer)
+        raise Refused(
+            f"a count must be an integer from 0 to 2^63 - 1, found {count!r}",
+            code="wrong_type",
+            pointer=pointer,
+        )
     return count
 
 

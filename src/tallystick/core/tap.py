@@ -1,7 +1,7 @@
-"""A `Tap` reads the frames of a queue and takes none: its consumers still get every message.
+"""A `Tap` reads the frames of a queue without consuming them: consumers still get every message.
 
-What a tap can see differs by broker (docs/guides/capture.md has the table): a log is read from its
-beginning or its end, a queue shows what waits in it at the moment of looking.
+A tap sees different frames by broker (table in docs/guides/capture.md): a log is read from its
+beginning or its end, a queue shows the messages that wait in it at that moment.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _REMEMBERED: Final = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """What to look at: a queue, from where on, and how far one may go.
+    """The options of a tap: the queue, the starting point, and what it may do.
 
-    `peek` allows what is not harmless (RabbitMQ: take and put back); `exchange` and `key` name what
-    feeds a RabbitMQ queue, so that a queue of our own gets a copy.
+    `peek` allows a tap with side effects (RabbitMQ: take and put back); `exchange` and `key` name
+    the source of a RabbitMQ queue, so that the tap's own queue gets a copy.
     """
 
     queue: str
@@ -36,19 +36,19 @@ class Watch:
 
 
 class Tap(Protocol):
-    """One look at one queue."""
+    """A reader of one queue that consumes nothing."""
 
     def read(self, limit: int, timeout: float) -> list[Frame]:
         """Give up to `limit` frames not given before; an empty list when none came in time."""
 
     def close(self) -> None:
-        """Stop looking; nothing of ours stays behind."""
+        """Stop the tap and remove everything that it created."""
 
 
 class Looks:
-    """What was seen at earlier looks, so that each message is told once.
+    """The messages seen in earlier looks, so that each message is reported once.
 
-    Messages are told apart by their bodies. Two that are equal are told twice when both waited at
+    Messages are compared by their bodies. Two equal messages are reported twice if both waited at
     the same look; the oldest are forgotten beyond a bound.
     """
 
@@ -58,11 +58,11 @@ class Looks:
         self._now: dict[bytes, int] = {}
 
     def begin(self) -> None:
-        """Begin another look at the queue, from its front."""
+        """Begin another look at the queue, from its first message."""
         self._now = {}
 
     def unseen(self, frames: Iterable[Frame]) -> list[Frame]:
-        """Give those of the next frames of this look that no earlier look has seen."""
+        """Give the frames of this look that no earlier look has seen."""
         new: list[Frame] = []
         for frame in frames:
             digest = blake2b(frame.body, digest_size=16).digest()

@@ -1,8 +1,8 @@
 """A `Case` is judged and gives a `Verdict`: passed, failed, errored or unsupported.
 
-`failed` means that the subject is wrong; `errored` means that no judgement was possible (it
-crashed, hung or broke the protocol); `unsupported` is declared by the subject, never inferred.
-Differences are data: a pointer, what was expected, what was found. What was measured is data too.
+`failed` means that the implementation is wrong; `errored` means that it could not be judged (it
+crashed, hung or broke the protocol); `unsupported` is declared by the implementation, not inferred.
+Differences are data: a pointer, the expected value, the found value. Measurements are data too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Case", "Difference", "Outcome", "Verdict"]
 
 
 class Outcome(StrEnum):
-    """How a case ended. The value is what journals and reports say."""
+    """How a case ended. Journals and reports show the value."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One rule made executable: `name` is a path, `operation` what the subject is asked to do."""
+    """One executable rule: `name` is a path, `operation` is the call to the implementation."""
 
     name: str
     operation: str
@@ -37,7 +37,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where the answer departs from the expectation."""
+    """One place where the answer differs from the expectation."""
 
     pointer: str
     expected: Any
@@ -46,7 +46,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judgement on one case for one subject."""
+    """The outcome of one case for one implementation."""
 
     case: str
     outcome: Outcome
@@ -54,4 +54,4 @@ class Verdict:
     differences: tuple[Difference, ...] = ()
     milliseconds: float = 0.0
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """Figures by name, where the case took some."""
+    """Measurements by name, if the case has any."""

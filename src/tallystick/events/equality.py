@@ -1,9 +1,9 @@
-"""When two events are the same (conformance document, golden sample events).
+"""Equality of two events (conformance document, golden sample events).
 
-Only what is relevant to CloudEvents counts: timestamps by the millisecond they mean; extension
-attributes by type and value; data by what it says. An implied `application/json` is the same as
-an explicit one. Octets are the same as the JSON value or text that they hold under the content
-type, because a binary mode carries no other difference.
+Only differences that matter to CloudEvents count: timestamps are compared by millisecond, extension
+attributes by type and value, data by its meaning. An implied `application/json` is the same as
+an explicit one. Octets equal the JSON value or text that they encode under the content
+type, because binary mode cannot show a difference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["differences", "same_json"]
 
 
 def differences(expected: Event, found: Event) -> tuple[Difference, ...]:
-    """Give each difference that is relevant to CloudEvents; none means that they are equal."""
+    """Give each difference that matters to CloudEvents; equal events have none."""
     ours, theirs = _explicit(expected), _explicit(found)
     result = [
         Difference(f"/{name}", _shown(ours.get(name)), _shown(theirs.get(name)))

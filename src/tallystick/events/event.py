@@ -1,10 +1,10 @@
-"""An `Event` is a CloudEvent: typed context attributes and data. Immutable; it invents nothing.
+"""An `Event` is an immutable CloudEvent: typed context attributes and data.
 
 Core attributes (spec, Context Attributes): `id`, `source`, `type` and `specversion` are required
 and not empty, `datacontenttype`, `dataschema`, `subject` and `time` are optional and not empty.
 An attribute that is None is unset. Every other attribute is an extension.
 
-`data` is told apart by its Python value and the content type (JSON format, 3.1):
+The kind of `data` follows from its Python value and the content type (JSON format, 3.1):
 
 | data | means |
 |---|---|
@@ -13,8 +13,8 @@ An attribute that is None is unset. Every other attribute is an extension.
 | a JSON value, None included | JSON data: the content type is JSON, or unset and so implied |
 | str under any other content type | text |
 
-Nothing else is an event: an object under `text/plain` is refused. `make` raises `Refused` with
-the attribute's pointer; the readers of formats turn that into `Rejected`.
+Any other combination is refused, for example an object under `text/plain`. `make` raises
+`Refused` with the attribute's pointer; the readers of formats turn that into `Rejected`.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ CORE: Final[Mapping[str, Kind]] = MappingProxyType(
 
 
 class Held:
-    """Members that a reader holds in a form of its own, until someone looks at them."""
+    """Members in the form of a reader; they are converted on first use."""
 
     __slots__ = ()
 
     def get(self, name: str, otherwise: Any = None) -> Any:
-        """Give a core attribute as its text, or the data; what is not there otherwise."""
+        """Give a core attribute as text, or the data; `otherwise` if it is missing."""
         raise NotImplementedError
 
     def by_name(self) -> dict[str, Any]:
@@ -104,15 +104,15 @@ def _own_copy(value: Any) -> Any:
 
 
 class Event(Struct, frozen=True, eq=False, gc=False):
-    """One CloudEvent, made by `make` or by a format's reader, which judge what they put in."""
+    """One CloudEvent, made by `make` or by the reader of a format, which check its content."""
 
     held: Any
 
     @property
     def members(self) -> Mapping[str, Any]:
-        """Give attributes by name, and the data under `data`, which no attribute may be called.
+        """Give the attributes by name, and the data under `data` (no attribute may have that name).
 
-        Core attributes are plain texts. The view cannot be altered: an event is a value.
+        Core attributes are plain strings. The view is read-only.
         """
         if isinstance(self.held, Held):
             force_setattr(self, "held", self.held.by_name())
@@ -128,7 +128,7 @@ class Event(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def extensions(self) -> dict[str, Value]:
-        """Give the attributes that are set and not of the core."""
+        """Give the extension attributes that are set."""
         return {
             name: value
             for name, value in self.members.items()
@@ -178,13 +178,13 @@ class Event(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def media(self) -> MediaType | None:
-        """Give the content type taken apart, or None when it is unset."""
+        """Give the parsed content type, or None if it is unset."""
         content_type = self.datacontenttype
         return None if content_type is None else parse_media_type(content_type)
 
     @property
     def data(self) -> Any:
-        """Give the data, or `ABSENT`. A container is a copy of your own: an event is a value."""
+        """Give the data, or `ABSENT`. A list or dict is a copy, so the event cannot change."""
         return _own_copy(self.held.get("data", ABSENT))
 
     def __eq__(self, other: object) -> bool:
@@ -218,7 +218,7 @@ def make(
     data: Any = ABSENT,
     extensions: Mapping[str, Any] = NONE,
 ) -> Event:
-    """Make an event, or raise `Refused` with the pointer of what is wrong."""
+    """Make an event, or raise `Refused` with the pointer of the wrong attribute."""
     for name in extensions:
         if name in CORE:
             _refuse(name, "is a core attribute, not an extension", "not_an_extension")
@@ -242,7 +242,7 @@ def make_of(
     known: Extensions = NONE,
     spelled: Container[Kind] = (),
 ) -> Event:
-    """Make an event of attributes in one mapping; `known` extensions must have their types.
+    """Make an event from a mapping of attributes; `known` extensions must have their types.
 
     A string is read as a declared type if it is among the `spelled` (see `extensions.fit`).
     """
@@ -262,7 +262,7 @@ def replace(event: Event, *, data: Any = ..., **changes: Any) -> Event:
 def check_attributes(
     given: Mapping[str, Any], known: Extensions = NONE, spelled: Container[Kind] = ()
 ) -> dict[str, Any]:
-    """Judge every attribute and give those that are set, core first; raise `Refused`."""
+    """Check every attribute and give those that are set, core first; raise `Refused`."""
     attributes: dict[str, Any] = {}
     for name in CORE:
         value = given.get(name)
@@ -274,7 +274,7 @@ def check_attributes(
         if name in CORE:
             continue
         if not is_name(name):
-            _refuse(name, "is not an attribute name: use a to z and 0 to 9", "bad_name")
+            _refuse(name, "is not a valid attribute name: use a to z and 0 to 9", "bad_name")
         if value is not None:
             attributes[name] = _check_extension(name, value, known, spelled)
     return attributes
@@ -284,9 +284,9 @@ def _check_core(name: str, value: Any) -> str:
     if isinstance(value, datetime):
         value = adopt(value)
     if not isinstance(value, str):
-        _refuse(name, f"is a {CORE[name]}, not {type(value).__name__}", "bad_type")
+        _refuse(name, f"must be a {CORE[name]}, found {type(value).__name__}", "bad_type")
     if value == "":
-        _refuse(name, "is empty", "empty_attribute")
+        _refuse(name, "must not be empty", "empty_attribute")
     fault = string_fault(value) or _CORE_RULES[name](value)
     if fault:
         _refuse(name, fault, "bad_value")

@@ -1,8 +1,8 @@
 """Extension attributes whose type is known before an event is read.
 
-Most formats carry less type than an event has: JSON writes a Timestamp as a string. A declared
-extension says what the string means, and may add a rule of its own. Without a declaration an
-extension keeps the type that the format shows.
+Most formats have fewer types than an event: JSON writes a Timestamp as a string. A declared
+extension gives the type of the string, and may add its own rule. Without a declaration an
+extension has the type that the format shows.
 
     orders = declare(extension("attempt", Kind.INTEGER, lambda n: n > 0, "positive"))
 """
@@ -53,9 +53,9 @@ def extension(
     """Describe one extension; `rule` says in words what `holds` checks."""
     if not is_name(name):
         raise UsageError(
-            f"{name!r} is not an attribute name",
+            f"{name!r} is not a valid attribute name",
             code="bad_extension_name",
-            hint="Attribute names are made of a to z and 0 to 9.",
+            hint="use only a to z and 0 to 9",
         )
     return Extension(name, kind, holds, rule)
 
@@ -74,15 +74,15 @@ def parse_declaration(text: str) -> Extension:
     kinds = {each.value.lower(): each for each in Kind}
     if kind.lower() not in kinds:
         raise UsageError(
-            f"{text!r} declares no extension",
+            f"{text!r} is not an extension declaration",
             code="bad_declaration",
-            hint=f"Write name=type with one of: {', '.join(Kind)}.",
+            hint=f"write name=type; the type is one of: {', '.join(Kind)}",
         )
     return extension(name, kinds[kind.lower()])
 
 
 def fit(known: Extension, value: Value, spelled: Container[Kind] = ()) -> Value:
-    """Give the value its declared type, and check the rule; raise `Refused` when it cannot.
+    """Convert a value to its declared type and check the rule; raise `Refused` if it does not fit.
 
     `spelled` are the kinds that a format writes as strings: only for those a string is read as
     the declared type. A type that the format shows must be the declared one.
@@ -90,7 +90,7 @@ def fit(known: Extension, value: Value, spelled: Container[Kind] = ()) -> Value:
     if kind_of(value) is not known.kind:
         if type(value) is not str or known.kind not in spelled:
             raise Refused(
-                f"{known.name} is declared {known.kind}, not {kind_of(value)}",
+                f"{known.name} is declared as {known.kind}, found {kind_of(value)}",
                 code="conflicting_type",
             )
         value = parse(known.kind, value)

@@ -1,4 +1,4 @@
-"""How attribute values travel in native fields: one codec per kind of protocol.
+"""Codecs for attribute values in native fields: one codec for each kind of protocol.
 
 | codec | rule |
 |---|---|
@@ -44,7 +44,7 @@ def _text(field: Any) -> str:
         except UnicodeDecodeError as error:
             raise Refused(f"not UTF-8: {error.reason}", code="not_utf8") from None
     if not isinstance(field, str):
-        raise Refused(f"a {type(field).__name__} is no text", code="bad_type")
+        raise Refused(f"must be text, found {type(field).__name__}", code="bad_type")
     return field
 
 

@@ -1,4 +1,4 @@
-"""A message as an event, and an event as a message, both without loss.
+"""Convert a message to an event and an event to a message, both without loss.
 
 | message | event |
 |---|---|
@@ -9,10 +9,10 @@
 | `meta.lang`, `meta.schema_version` | extensions `lang`, `schemaversion` |
 | `trace_id`, `attempts` | extensions `traceid`, `attempts` |
 | `data` | `data` under `application/json` |
-| whatever else it holds or lacks | extension `envelope`: that rest, as JSON |
+| all other differences | extension `envelope`, as JSON |
 
-An event has what a message has no place for, such as a subject, other data, or no time. That goes
-into `meta.ext.cloudevents` and is put back: `attributes` that differ from the table (null: unset),
+An event may have parts that a message has no place for: a subject, other data, no time. They go
+into `meta.ext.cloudevents` and are restored: `attributes` that differ from the table (null: unset),
 and `data` if it is not a JSON object.
 """
 
@@ -48,7 +48,7 @@ _NOT_PLAIN: Final = re.compile("[^\x20-\x7e]")
 
 
 def to_event(envelope: Envelope) -> Event:
-    """Give a message as an event, or raise `Refused` when it has no id or a name no event has."""
+    """Convert a message to an event; raise `Refused` without an id or with an invalid name."""
     document = envelope.document
     foreign = _foreign(document)
     if foreign is not None:
@@ -62,7 +62,7 @@ def to_event(envelope: Envelope) -> Event:
 
 
 def to_envelope(event: Event) -> Envelope:
-    """Give an event as a message."""
+    """Convert an event to a message."""
     document = _as_read(_document(event, _rest(event.extensions.get(_REST))))
     difference = _differences(event, _plain_event(document))
     if difference and not isinstance(document["meta"].get("ext", {}), dict):
@@ -79,7 +79,9 @@ def _as_read(document: dict[str, Any]) -> dict[str, Any]:
         return decode(canonical_message(document)).document
     except Rejected as error:
         raise Refused(
-            f"type: no message has it as its URN: {error.message}", code=error.code, pointer="/type"
+            f"type: cannot be the URN of a message: {error.message}",
+            code=error.code,
+            pointer="/type",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""How a protocol carries events: binary, structured or batched, as tables from event to `Frame`.
+"""The modes in which a protocol carries events: binary, structured, batched; event <-> `Frame`.
 
 | protocol | attribute | its native name | content type | batched |
 |---|---|---|---|---|
@@ -8,10 +8,10 @@
 | mqtt | user property | name | property `content-type` | no |
 | nats | header, percent-encoded | `ce-` + name, any case | binary: header `ce-datacontenttype` | no |
 
-The content type alone says which mode it is: `application/cloudevents-batch...` is batched, any
-other `application/cloudevents...` is structured, all else is binary. In binary mode an empty body
-is no data; Kafka, which knows null beside empty, says it with `record.value` None. A key or other
-field beside the event never alters it.
+The content type alone decides the mode: `application/cloudevents-batch...` is batched, any
+other `application/cloudevents...` is structured, any other type is binary. In binary mode an empty body
+means no data; on Kafka, which has null values, `record.value` None means no data. A key or another
+field beside the event does not change it.
 """  # noqa: E501 (a table)
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ _EVERY_KIND: Final = frozenset(Kind)
 def _find(protocol: str) -> Protocol:
     if protocol not in PROTOCOLS:
         raise UsageError(
-            f"there is no protocol {protocol!r}",
+            f"unknown protocol {protocol!r}",
             code="unknown_protocol",
-            hint=f"Protocols: {', '.join(PROTOCOLS)}.",
+            hint=f"use one of: {', '.join(PROTOCOLS)}",
         )
     return PROTOCOLS[protocol]
 
@@ -158,9 +158,9 @@ def write_batched(events: Iterable[Event], protocol: str, form: str = "json") ->
     each = find_format(form)
     if not _find(protocol).batched or each.write_batch is None or each.batch_media_type is None:
         raise UsageError(
-            f"{protocol} carries no batches of {form}",
+            f"{protocol} cannot carry a batch in the format {form}",
             code="no_batch",
-            hint="Batches: http, with json, protobuf or xml.",
+            hint="only http carries batches, as json, protobuf or xml",
         )
     return _formatted(protocol, each.batch_media_type, each.write_batch(events))
 
@@ -176,7 +176,7 @@ def _native_text(text: str, row: Protocol) -> str | bytes:
 
 
 def find_mode(frame: Frame, protocol: str) -> Mode:
-    """Tell the mode of a message by its content type, as the specification asks."""
+    """Find the mode of a message by its content type (CloudEvents specification)."""
     content_type = (_content_type(frame, _find(protocol)) or "").lower()
     if content_type.startswith(_BATCHED):
         return Mode.BATCHED
@@ -192,7 +192,7 @@ def _content_type(frame: Frame, row: Protocol) -> str | None:
 
 
 def read_frame(frame: Frame, protocol: str, known: Extensions = NONE) -> Event | tuple[Event, ...]:
-    """Read a message in the mode it has; batched gives a tuple. Raise `Rejected` if it is none."""
+    """Read the event of a message in any mode (batched: a tuple), or raise `Rejected`."""
     row = _find(protocol)
     mode = find_mode(frame, protocol)
     if mode is Mode.BINARY:
@@ -201,7 +201,7 @@ def read_frame(frame: Frame, protocol: str, known: Extensions = NONE) -> Event |
     if mode is Mode.STRUCTURED:
         return form.read(frame.body, known)
     if not row.batched or form.read_batch is None:
-        raise Rejected(f"{protocol} carries no batches", code="no_batch")
+        raise Rejected(f"{protocol} cannot carry a batch", code="no_batch")
     return form.read_batch(frame.body, known)
 
 
@@ -210,7 +210,7 @@ def _format_of(content_type: str, mode: Mode) -> Format:
     found = format_of_media_type(f"{media.type}/{media.subtype}") if media else None
     if found is None or found[1] is not (mode is Mode.BATCHED):
         raise Rejected(
-            f"the content type {content_type!r:.80} names no event format that is read here",
+            f"the content type {content_type!r:.80} names no supported event format",
             code="unknown_format",
         )
     return found[0]
@@ -225,7 +225,11 @@ def _read_binary(frame: Frame, row: Protocol, known: Extensions) -> Event:
         elif attributes.setdefault("datacontenttype", content_type) != content_type or (
             row.prefixes != ("",) and _is_repeated(frame, row)
         ):
-            _refuse("datacontenttype", "travels as the content type only", "misplaced_attribute")
+            _refuse(
+                "datacontenttype",
+                "must be the content type of the message, and nowhere else",
+                "misplaced_attribute",
+            )
         media = parse_media_type(content_type) if isinstance(content_type, str) else None
         record = frame.sections.get("record", {})
         absent = record.get("value", ...) is None if row.null_body else not frame.body

@@ -1,12 +1,12 @@
-"""An event as plain JSON that shows every type: what subjects and the suite exchange.
+"""The neutral form: an event as JSON that shows every type, for implementations and the suite.
 
     {"id": "1", "source": "/s", "type": "t", "specversion": "1.0",
      "extensions": {"seq": {"Integer": 5}, "key": {"Binary": "TWE="}},
      "data": {"json": {"a": 1}}}
 
 Core attributes are members, unset ones are left out. `data` has one member: `json` (the value),
-`text`, or `base64` (octets); there is no `data` when the event has none. It is no event format:
-nothing but the protocol of docs/reference/events-protocol.md uses it.
+`text`, or `base64` (octets); an event without data has no `data`. It is not an event format:
+only the protocol of docs/reference/events-protocol.md uses it.
 """
 
 from __future__ import annotations
@@ -62,18 +62,20 @@ def data_to_neutral(event: Event) -> dict[str, Any]:
 
 
 def from_neutral(neutral: Any) -> Event:
-    """Read the neutral form; what is no event is `Rejected`."""
+    """Read the neutral form, or raise `Rejected`."""
     with reading():
         if not isinstance(neutral, dict):
-            raise Refused("an event is an object", code="bad_neutral")
+            raise Refused("an event must be an object", code="bad_neutral")
         unknown = neutral.keys() - CORE.keys() - {"extensions", "data"}
         if unknown:
             name = min(unknown)
-            raise Refused(f"{name}: is no member", code="bad_neutral", pointer=f"/{name}")
+            raise Refused(f"{name}: unknown member", code="bad_neutral", pointer=f"/{name}")
         attributes: dict[str, Any] = {name: neutral[name] for name in CORE if name in neutral}
         extensions = neutral.get("extensions", {})
         if not isinstance(extensions, dict):
-            raise Refused("extensions is no object", code="bad_neutral", pointer="/extensions")
+            raise Refused(
+                "`extensions` must be an object", code="bad_neutral", pointer="/extensions"
+            )
         for name, value in extensions.items():
             attributes[name] = value_from_neutral(name, value)
         return make_of(attributes, data_from_neutral(neutral.get("data"), attributes))
@@ -88,7 +90,7 @@ def value_from_neutral(name: str, value: Any) -> Any:
                 return content
         elif isinstance(content, str):
             return parse(kind, content)
-    fault = f'{name}: an extension is written as {{"type": value}}'
+    fault = f'{name}: write an extension as {{"type": value}}'
     raise Refused(fault, code="bad_neutral", pointer=f"/extensions/{name}")
 
 
@@ -107,5 +109,5 @@ def data_from_neutral(data: Any, attributes: Mapping[str, Any]) -> Any:
             media = parse_media_type(content_type) if isinstance(content_type, str) else None
             return read_text(content, media)
     raise Refused(
-        "data: one of json, text and base64 is asked for", code="bad_neutral", pointer="/data"
+        "data: must hold exactly one of json, text and base64", code="bad_neutral", pointer="/data"
     )

@@ -3,7 +3,13 @@
 `load_official` reads a folder in the layout of cloudevents/conformance (`format/json`,
 `format/protobuf`, `format/xml`; or `json` and so on directly) in place. Files that are not there
 are skipped, a folder without any is an error. A case is named after its format, file and id:
-`cloudevents/json/valid-events/validMinimal`. Our own cases are in `standard/events.json`.
+`cloudevents/json/valid-events/validMinimal`. A valid case names the sample event that it holds. The
+samples of the conformance document are in `golden`; the folder of a format may define more of them
+in `samples.json`: `{"events": {"protobuf-mine": <neutral form>}, "batches": {"two": ["minimal",
+"protobuf-mine"]}}`.
+
+`load_own` gives our own cases, `cloudevents/own/<format>/<group>/<name>`, from
+`standard/events/<format>.json`; `modes` holds those of the protocol bindings.
 
 `EVENT_RULES` are the rules that these cases expect; each yields differences as data.
 """
@@ -11,15 +17,17 @@ are skipped, a folder without any is an error. A case is named after its format,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from tallystick.core.errors import Refused, Rejected, Unavailable
+from tallystick.core.errors import Refused, Rejected, Unavailable, UsageError
 from tallystick.core.verdict import Case, Difference
 from tallystick.events.equality import differences
-from tallystick.events.event import CORE
+from tallystick.events.event import CORE, Event
 from tallystick.events.formats import find_format
 from tallystick.events.formats.protobuf_format import message_class
 from tallystick.events.formats.xml_tree import cut_out, parse_xml
@@ -33,6 +41,30 @@ __all__ = ["EVENT_RULES", "load_official", "load_own"]
 
 _CLAUSE: Final = "CloudEvents format conformance"
 _FILES: Final = ("valid-events", "invalid-events", "valid-batches", "invalid-batches")
+_OWN: Final = ("json", "protobuf", "xml", "avro", "avro-compact", "modes")
+_UNREADABLE: Final = (Rejected, Refused, ValueError, LookupError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """The events and batches that a `sampleId` can name."""
+
+    events: Mapping[str, Event]
+    batches: Mapping[str, tuple[Event, ...]]
+    file: Path
+
+    def find(self, sample: str, *, batch: bool) -> dict[str, Any]:
+        """Give what a case with this sample expects."""
+        table: Mapping[str, Any] = self.batches if batch else self.events
+        if sample not in table:
+            raise UsageError(
+                f"unknown sampleId {sample!r}",
+                code="no_sample",
+                hint=f"use one of: {', '.join(table)}; or define it in {self.file}",
+            )
+        if batch:
+            return {"events": [to_neutral(event) for event in table[sample]]}
+        return {"event": to_neutral(table[sample])}
 
 
 def load_official(folder: Path) -> list[Case]:
@@ -41,32 +73,65 @@ def load_official(folder: Path) -> list[Case]:
     cases: list[Case] = []
     for form, (suffix, load) in _LOADERS.items():
         home = root if root.resolve().name == form else root / form
+        samples = _load_samples(home / "samples.json")
         for stem in _FILES:
             path = home / f"{stem}.{suffix}"
             if path.is_file():
-                cases += load(path.read_bytes(), f"cloudevents/{form}/{stem}")
+                with _naming(path):
+                    cases += load(path.read_bytes(), f"cloudevents/{form}/{stem}", samples)
     if not cases:
         raise Unavailable(
             f"no CloudEvents cases in {folder}",
             code="no_cases",
-            hint="A folder with format/json, format/protobuf or format/xml is asked for.",
+            hint="name a folder that has format/json, format/protobuf or format/xml",
         )
     return cases
 
 
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Turn a fault in a file of cases into one line that names the file."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}", code=error.code, hint=error.hint) from None
+    except _UNREADABLE as error:
+        raise UsageError(
+            f"{path} holds no CloudEvents cases: {type(error).__name__}: {error}",
+            code="bad_cases",
+            hint="use the layout of cloudevents/conformance, branch format-tests",
+        ) from error
+
+
+def _load_samples(path: Path) -> _Samples:
+    """Give the samples of the conformance document, and those that a file defines."""
+    if not path.is_file():
+        return _Samples(EVENTS, BATCHES, path)
+    with _naming(path):
+        document = json.loads(path.read_bytes())
+        defined = document.get("events", {}).items()
+        events = {**EVENTS, **{name: from_neutral(event) for name, event in defined}}
+        batches = document.get("batches", {}).items()
+        made = {name: tuple(events[each] for each in members) for name, members in batches}
+        return _Samples(events, {**BATCHES, **made}, path)
+
+
 def load_own() -> list[Case]:
     """Load our own cases, which ship with the package."""
-    text = files("tallystick").joinpath("standard", "events.json").read_bytes()
+    folder = files("tallystick").joinpath("standard", "events")
     return [
-        _own_case(group, case) for group in json.loads(text)["groups"] for case in group["cases"]
+        _own_case(form, group, case)
+        for form in _OWN
+        for group in json.loads(folder.joinpath(f"{form}.json").read_bytes())["groups"]
+        for case in group["cases"]
     ]
 
 
-def _own_case(group: dict[str, Any], case: dict[str, Any]) -> Case:
+def _own_case(form: str, group: dict[str, Any], case: dict[str, Any]) -> Case:
     given = {**group.get("given", {}), **case.get("given", {})}
     if "body" in given:
         given["body_base64"] = write_base64(given.pop("body").encode())
-    name = f"cloudevents/own/{group['name']}/{case['name']}"
+    name = f"cloudevents/own/{form}/{group['name']}/{case['name']}"
     expect = dict(case["expect"])
     if "reads_as" in expect:
         expect["reads_as"] = {"format": given["format"], **expect["reads_as"]}
@@ -74,30 +139,28 @@ def _own_case(group: dict[str, Any], case: dict[str, Any]) -> Case:
 
 
 def _case(
-    name: str, form: str, body: bytes, test_type: str, sample: str | None, *, samples: bool,
-    constraints: bool,
+    name: str, form: str, body: bytes, test_type: str, expected: dict[str, Any], *,
+    extensions: bool = False, constraints: bool = False,
 ) -> Case:  # fmt: skip
-    batch = test_type.endswith("Batch")
     given = {
         "format": form,
-        "kind": "batch" if batch else "event",
+        "kind": "batch" if test_type.endswith("Batch") else "event",
         "body_base64": write_base64(body),
-        "extensions": samples,
+        "extensions": extensions,
         "constraints": constraints,
     }
-    expect: dict[str, Any]
+    return Case(name, "ce_read", given, expected, _CLAUSE)
+
+
+def _expected(test_type: str, sample: str | None, samples: _Samples) -> dict[str, Any]:
     if test_type.startswith("Invalid"):
-        expect = {"rejected": {}}
-    elif sample is None:
-        expect = {"parsed": True}
-    elif batch:
-        expect = {"events": [to_neutral(event) for event in BATCHES[sample]]}
-    else:
-        expect = {"event": to_neutral(EVENTS[sample])}
-    return Case(name, "ce_read", given, expect, _CLAUSE)
+        return {"rejected": {}}
+    if sample is None:
+        return {"parsed": True}
+    return samples.find(sample, batch=test_type.endswith("Batch"))
 
 
-def _load_json(text: bytes, place: str) -> Iterator[Case]:
+def _load_json(text: bytes, place: str, samples: _Samples) -> Iterator[Case]:
     document = json.loads(text)
     for test in document["tests"]:
         test_type = test.get("testType", document["testType"])
@@ -107,8 +170,8 @@ def _load_json(text: bytes, place: str) -> Iterator[Case]:
             "json",
             json.dumps(value).encode(),
             test_type,
-            test.get("sampleId"),
-            samples=bool(test.get("sampleExtensionAttributes")),
+            _expected(test_type, test.get("sampleId"), samples),
+            extensions=bool(test.get("sampleExtensionAttributes")),
             constraints=bool(test.get("extensionConstraints")),
         )
 
@@ -121,40 +184,45 @@ _ONEOF: Final = {
 }
 
 
-def _load_protobuf(text: bytes, place: str) -> Iterator[Case]:
+def _load_protobuf(text: bytes, place: str, samples: _Samples) -> Iterator[Case]:
     from google.protobuf import json_format  # type: ignore[import-untyped]  # noqa: PLC0415
 
     for test in json.loads(text)["tests"]:
-        member = next(name for name in _ONEOF if name in test)
-        kind = "CloudEventBatch" if member.endswith("Batch") else "CloudEvent"
-        message = json_format.ParseDict(test[member], message_class(kind)())
+        members = [name for name in _ONEOF if name in test]
+        if len(members) != 1:
+            raise ValueError(f"{test['id']} must have exactly one of {', '.join(_ONEOF)}")
+        test_type = _ONEOF[members[0]]
+        kind = "CloudEventBatch" if test_type.endswith("Batch") else "CloudEvent"
+        try:
+            message = json_format.ParseDict(test[members[0]], message_class(kind)())
+        except json_format.Error as error:
+            raise ValueError(f"{test['id']}: {error}") from error
         yield _case(
             f"{place}/{test['id']}",
             "protobuf",
             message.SerializeToString(deterministic=True),
-            _ONEOF[member],
-            test.get("sampleId"),
-            samples=False,
-            constraints=False,
+            test_type,
+            _expected(test_type, test.get("sampleId"), samples),
         )
 
 
-def _load_xml(text: bytes, place: str) -> Iterator[Case]:
+def _load_xml(text: bytes, place: str, samples: _Samples) -> Iterator[Case]:
     root, octets = parse_xml(text)
     for test in root.children:
         about = {name: value for (_, name), value in test.attributes.items()}
+        test_type = about.get("testType") or root.attributes[None, "testType"]
         yield _case(
             f"{place}/{about['id']}",
             "xml",
             cut_out(test.children[0], octets).encode(),
-            about.get("testType") or root.attributes[None, "testType"],
-            about.get("sampleId"),
-            samples=about.get("sampleExtensionAttributes") == "true",
+            test_type,
+            _expected(test_type, about.get("sampleId"), samples),
+            extensions=about.get("sampleExtensionAttributes") == "true",
             constraints=about.get("extensionConstraints") == "true",
         )
 
 
-_LOADERS: Final[dict[str, tuple[str, Callable[[bytes, str], Iterator[Case]]]]] = {
+_LOADERS: Final[dict[str, tuple[str, Callable[[bytes, str, _Samples], Iterator[Case]]]]] = {
     "json": ("json", _load_json),
     "protobuf": ("json", _load_protobuf),
     "xml": ("xml", _load_xml),
@@ -165,7 +233,7 @@ def _compare(want: Any, have: Any, pointer: str) -> Iterator[Difference]:
     try:
         found = from_neutral(have)
     except (Rejected, Refused) as error:
-        yield Difference(pointer, want, f"no event in the neutral form: {error}")
+        yield Difference(pointer, want, f"not an event in the neutral form: {error}")
         return
     for each in differences(from_neutral(want), found):
         expected, have = (_plain(each.pointer, side) for side in (each.expected, each.found))

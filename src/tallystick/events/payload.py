@@ -1,9 +1,9 @@
-"""Data and its octets: what a payload is under a content type, and how it travels.
+"""Data and its octets: how the content type determines the payload and its encoding.
 
-Formats that carry text (Protobuf, XML, Avro) and modes that carry octets need the same answers:
-may this value stand under this content type, what are its octets, and what do octets mean. JSON
+Formats that carry text (Protobuf, XML, Avro) and modes that carry octets share these rules: is
+this value allowed under this content type, what are its octets, and what do octets mean. JSON
 data is UTF-8 JSON text. Text is encoded in the declared character set. A JSON value whose content
-type is only implied travels with `application/json` made explicit, as the JSON format asks of
+type is only implied is written with an explicit `application/json`, as the JSON format requires for
 every re-encoding (JSON format, 3.1.2).
 """
 
@@ -83,7 +83,7 @@ class Xml(str):
 
 
 def check_data(data: Any, media: MediaType | None) -> Any:
-    """Give the data as the event keeps it, JSON copied; raise `Refused` when it cannot be."""
+    """Check data and give the form that the event keeps (JSON is copied); raise `Refused`."""
     if data is ABSENT or isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):
@@ -92,10 +92,10 @@ def check_data(data: Any, media: MediaType | None) -> Any:
         return _copy(data)
     if not isinstance(data, str):
         raise Refused(
-            f"data: {type(data).__name__} is not text, as the content type asks",
+            f"data: the content type needs text, found {type(data).__name__}",
             code="data_not_text",
             pointer="/data",
-            hint="Use a JSON content type, a text, or bytes.",
+            hint="use a JSON content type, a str, or bytes",
         )
     _check_characters(data, ())
     return data
@@ -118,12 +118,12 @@ def _copy(root: Any) -> Any:
         value, holder, key, trail = work.pop()
         kind = type(value)
         if len(trail) > MAX_DEPTH:
-            _refuse(f"nested deeper than {MAX_DEPTH}", "too_deep", trail[:8])
+            _refuse(f"nested deeper than {MAX_DEPTH} levels", "too_deep", trail[:8])
         if kind is dict:
             made: Any = dict.fromkeys(value)
             for name, member in value.items():
                 if type(name) is not str:
-                    _refuse("a member's name is not a str", "bad_json", trail)
+                    _refuse("a member name must be a str", "bad_json", trail)
                 _check_characters(name, trail)
                 work.append((member, made, name, (*trail, name)))
         elif kind is list or kind is tuple:
@@ -199,7 +199,7 @@ def _may_have_lost(root: Any) -> bool:
 
 
 def carry_text(data: Any, media: MediaType | None, content_type: str | None) -> tuple[str, Any]:
-    """Give the text that stands for data which is not bytes, and the content type to write."""
+    """Give data that is not bytes as text, and the content type to write."""
     if media is None and isinstance(data, str):
         return data, None
     if media is None or media.is_json:
@@ -224,22 +224,22 @@ def octets_of(data: Any, media: MediaType | None) -> bytes:
             f"data: text cannot be written in the character set {media.charset!r:.40}",
             code="bad_charset",
             pointer="/data",
-            hint=f"Known: {', '.join(_CHARSETS)}. Or give the data as bytes.",
+            hint=f"use one of: {', '.join(_CHARSETS)}; or pass the data as bytes",
         )
     try:
         return str(data).encode(codec)
     except UnicodeEncodeError as error:
         raise Refused(
-            f"data: {media.charset} has no {data[error.start]!r}", code="bad_charset",
+            f"data: {media.charset} has no character {data[error.start]!r}", code="bad_charset",
             pointer="/data",
         ) from None  # fmt: skip
 
 
 def value_of(octets: bytes, media: MediaType | None) -> Any:
-    """Read octets that a message carried: the JSON value or the text that they are, or octets.
+    """Read the octets of a message as a JSON value or a text, or keep them as octets.
 
-    Octets that are not what the content type says stay octets, as `data_base64` leaves them: the
-    data of an event is opaque to those who carry it.
+    Octets that do not fit the content type stay octets, as with `data_base64`: the
+    data of an event is opaque to the carrier.
     """
     codec = None if media is None else _CHARSETS.get(media.charset)
     try:

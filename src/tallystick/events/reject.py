@@ -1,4 +1,4 @@
-"""Turn what the event model refuses into what a reader rejects, at its place in the input."""
+"""Turn `Refused` of the event model into `Rejected` of a reader, with the place in the input."""
 
 from __future__ import annotations
 

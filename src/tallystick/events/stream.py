@@ -1,7 +1,7 @@
-"""Batches as streams: events come out while bytes go in, in memory bounded by one event.
+"""Read and write a batch as a stream; memory use is bounded by one event.
 
 A JSON batch is cut at the commas of its outermost array; each piece is read as an event by the
-JSON format. The cutter looks at quotes and brackets only, and leaves all judgement to the reader.
+JSON format. The cutter looks only at quotes and brackets; the reader checks everything else.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     for chunk in chunks:
         buffer += chunk
         if len(buffer) > MAX_BYTES:
-            raise _rejected(f"an event of more than {MAX_BYTES} bytes", "too_large", base)
+            raise _rejected(f"an event has more than {MAX_BYTES} bytes", "too_large", base)
         if not begun:
             begun = _begin(buffer, base)
             space = len(buffer) - len(buffer.lstrip(_SPACE)) + begun
@@ -85,15 +85,15 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
                 del buffer[:look]
                 base, look = base + look, 0
             elif byte == "}":
-                raise _rejected("not JSON: a } without its {", "not_json", base + at)
+                raise _rejected("not JSON: a } without a {", "not_json", base + at)
         if closed:
             rest = buffer.lstrip(_SPACE)
             if rest:
                 place = base + len(buffer) - len(rest)
-                raise _rejected("something follows the batch", "trailing_data", place)
+                raise _rejected("extra text after the batch", "trailing_data", place)
             base, buffer = base + len(buffer), bytearray()
     if not closed:
-        fault = "ends inside the batch" if begun else "empty"
+        fault = "the text ends inside the batch" if begun else "the text is empty"
         raise _rejected(fault, "truncated" if begun else "empty", base + len(buffer))
 
 
@@ -101,7 +101,9 @@ def _begin(buffer: bytearray, base: int) -> bool:
     """Tell whether the array has begun; what begins otherwise is no batch."""
     text = buffer.lstrip(_SPACE)
     if text and not text.startswith(b"["):
-        fault = "starts with a byte order mark" if text.startswith(_BOM) else "no array"
+        fault = (
+            "it starts with a byte order mark" if text.startswith(_BOM) else "it must be an array"
+        )
         place = base + len(buffer) - len(text)
         raise _rejected(f"not a JSON batch: {fault}", "not_an_array", place)
     return bool(text)

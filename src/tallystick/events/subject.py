@@ -1,7 +1,7 @@
-"""Tallystick as a subject for event cases: the operations of docs/reference/events-protocol.md.
+"""Tallystick's operations for event cases (docs/reference/events-protocol.md).
 
-Each takes what the protocol gives and returns the result; what is no event raises `Rejected` or
-`Refused`, which the caller turns into `{"rejected": ...}`.
+Each takes the request of the protocol and returns the result; input that is not an event raises
+`Rejected` or `Refused`, which the caller turns into `{"rejected": ...}`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def ce_read(given: Given) -> dict[str, Any]:
     if given.get("kind", "event") == "event":
         return _events(form.read(body, known))
     if form.read_batch is None:
-        raise UsageError(f"{form.name} has no batches", code="no_batch")
+        raise UsageError(f"the format {form.name} has no batches", code="no_batch")
     return _events(form.read_batch(body, known))
 
 
@@ -56,7 +56,7 @@ def ce_write(given: Given) -> dict[str, Any]:
     if "event" in given:
         return {"bytes_base64": write_base64(form.write(from_neutral(given["event"])))}
     if form.write_batch is None:
-        raise UsageError(f"{form.name} has no batches", code="no_batch")
+        raise UsageError(f"the format {form.name} has no batches", code="no_batch")
     events = [from_neutral(each) for each in given["events"]]
     return {"bytes_base64": write_base64(form.write_batch(events))}
 
@@ -89,7 +89,7 @@ def ce_from_frame(given: Given) -> dict[str, Any]:
     """Read what a protocol carried, in the mode it has."""
     sections = given["sections"]
     if not isinstance(sections, dict):
-        raise Refused("sections is no object", code="bad_frame", pointer="/sections")
+        raise Refused("`sections` must be an object", code="bad_frame", pointer="/sections")
     frame = Frame(read_base64(given.get("body_base64", "")), sections)
     return _events(read_frame(frame, given["protocol"], extensions_given(given)))
 

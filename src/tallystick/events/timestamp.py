@@ -1,7 +1,7 @@
-"""A `Timestamp` is the text of an RFC 3339 date-time, compared by the instant it stands for.
+"""A `Timestamp` is the text of an RFC 3339 date-time; it is compared by its instant.
 
-The text is kept as it came, so an offset or nanoseconds survive. Two are equal when they mean the
-same millisecond: the conformance document counts neither the offset nor finer precision. A leap
+The text is kept unchanged, with its offset and nanoseconds. Two are equal if they mean the
+same millisecond: the conformance document ignores the offset and finer precision. A leap
 second is allowed at 23:59:60 UTC and means the second after it. Lower-case `t` and `z` are
 RFC 3339; a space, a comma, a missing colon or missing seconds are not.
 """
@@ -92,7 +92,7 @@ class Timestamp(str):
         seconds, rest = divmod(nanoseconds, _BILLION)
         if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
             raise Refused(
-                f"{seconds} seconds from 1970 is outside the years 0000 to 9999",
+                f"{seconds} seconds after 1970 is outside the years 0000 to 9999",
                 code="bad_timestamp",
             )
         days, clock = divmod(seconds, 86_400)
@@ -110,9 +110,9 @@ class Timestamp(str):
 
     @classmethod
     def of_datetime(cls, moment: datetime) -> Self:
-        """Take over a `datetime`, which must know its offset from UTC."""
+        """Convert a `datetime`; it must have an offset from UTC."""
         if moment.utcoffset() is None:
-            raise Refused("a datetime without an offset names no instant", code="bad_timestamp")
+            raise Refused("the datetime needs an offset from UTC", code="bad_timestamp")
         text = moment.isoformat()
         return cls(f"{text[:-6]}Z" if text.endswith("+00:00") else text)
 
@@ -126,7 +126,7 @@ class Timestamp(str):
 
     @property
     def milliseconds(self) -> int:
-        """Give the instant in whole milliseconds since 1970: what equality looks at."""
+        """Give the instant in whole milliseconds since 1970; equality compares this."""
         return self.nanoseconds // 1_000_000
 
     def datetime(self) -> datetime:
@@ -134,7 +134,7 @@ class Timestamp(str):
         seconds, rest = divmod(self.nanoseconds, _BILLION)
         ordinal, clock = divmod(seconds, 86_400)
         if ordinal + _EPOCH < 1 or seconds > _LAST_SECOND:
-            raise Refused(f"{self} is outside the years of a datetime", code="bad_timestamp")
+            raise Refused(f"{self} is outside the range of a Python datetime", code="bad_timestamp")
         day = date.fromordinal(ordinal + _EPOCH)
         return datetime(
             day.year, day.month, day.day, clock // 3600, clock // 60 % 60, clock % 60,

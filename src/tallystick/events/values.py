@@ -60,7 +60,7 @@ class Uri(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        """Judge the text; what is no absolute URI is refused."""
+        """Check the text; raise `Refused` if it is not an absolute URI."""
         if not is_uri(text):
             raise Refused(f"{text!r:.60} is not an absolute URI", code="bad_uri")
         return str.__new__(cls, text)
@@ -72,7 +72,7 @@ class UriReference(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        """Judge the text; what is no URI-reference is refused."""
+        """Check the text; raise `Refused` if it is not a URI-reference."""
         if not is_uri_reference(text):
             raise Refused(f"{text!r:.60} is not a URI-reference", code="bad_uri_reference")
         return str.__new__(cls, text)
@@ -100,7 +100,7 @@ _FORBIDDEN: Final = re.compile(
 
 
 def string_fault(text: str) -> str | None:
-    """Say which character a String may not hold (spec, Type System), or None."""
+    """Name a character that is not allowed in a String (spec, Type System), or give None."""
     if text.isascii() and text.isprintable():
         return None
     match = _FORBIDDEN(text)
@@ -130,7 +130,7 @@ def kind_of(value: Value) -> Kind:
 
 
 def adopt(value: Any) -> Value:
-    """Take a value over from a caller: exact types, and a `datetime` for a `Timestamp`."""
+    """Convert a value of a caller to an exact type; a `datetime` becomes a `Timestamp`."""
     if type(value) in _KIND_OF:
         return value  # type: ignore[no-any-return]
     if isinstance(value, datetime):
@@ -138,19 +138,19 @@ def adopt(value: Any) -> Value:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     raise Refused(
-        f"a value of type {type(value).__name__} is none of the CloudEvents types",
+        f"a value of type {type(value).__name__} has no CloudEvents type",
         code="bad_type",
-        hint="Use bool, int, str, bytes, Uri, UriReference or Timestamp.",
+        hint="use bool, int, str, bytes, Uri, UriReference or Timestamp",
     )
 
 
 def check(value: Value) -> str | None:
-    """Say what is wrong with a value of its own kind, or None."""
+    """Give the fault of a value by the rules of its kind, or None."""
     kind = type(value)
     if kind is str:
         return string_fault(value)  # type: ignore[arg-type]
     if kind is int and not -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]
-        return "an Integer has 32 bits: -2147483648 to 2147483647"
+        return "an Integer must be from -2147483648 to 2147483647"
     return None
 
 
@@ -170,13 +170,13 @@ def spell(value: Value) -> str:
 
 def _parse_boolean(text: str) -> Value:
     if text not in ("true", "false"):
-        raise Refused(f"{text!r:.60} is not a Boolean: true or false", code="bad_boolean")
+        raise Refused(f"{text!r:.60} is not a Boolean: write true or false", code="bad_boolean")
     return text == "true"
 
 
 def _parse_integer(text: str) -> Value:
     if not _INTEGER(text) or text == "-0" or check(int(text)):
-        raise Refused(f"{text!r:.60} is not an Integer of 32 bits", code="bad_integer")
+        raise Refused(f"{text!r:.60} is not a 32-bit Integer", code="bad_integer")
     return int(text)
 
 

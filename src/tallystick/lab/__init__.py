@@ -1,1 +1,1 @@
-"""Clients in many languages on real brokers, coordinated and judged."""
+"""Exchange messages between clients in many languages over real brokers, and judge the results."""

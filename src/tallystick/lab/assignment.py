@@ -1,9 +1,9 @@
-"""What a client is told when it gets a role: every parameter, so that no client has a default.
+"""Make the role assignment of a client: every parameter is included, so no client has defaults.
 
-The coordinator knows what a client's library cannot express (its first ENLIST says so, with the
-reason), and so who can play which role. An ack mode goes out as numbers: how often to acknowledge,
-before or after the look, in transactions or not. So do all other things that would be the same work
-in every client: which channels to open, how long a message takes at a rate
+The first ENLIST of a client lists what its library does not support, with the reason, so the
+coordinator knows which roles it can take. An ack mode is sent as numbers: how often to acknowledge,
+before or after reading the message, in transactions or not. So is other work that would be equal in
+every client: which channels to open, and the time between messages at a given rate
 (docs/reference/lab-protocol.md, Parameters).
 """
 
@@ -55,7 +55,7 @@ def complete(body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any
 
 
 def _own(about: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Give the parameters of a client's command line, and what makes no sense of them, if any."""
+    """Return the parameters of a client's command line, and the invalid ones, if any."""
     given = _object(about, "given")
     own = {name: read_literal(given[name]) for name in given if name in _DEFAULTS}
     senseless = [name for name in own if name not in _RULES or not _RULES[name][1](own[name])]
@@ -64,7 +64,7 @@ def _own(about: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def instruct(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what a client is told for a role: every parameter, and what follows from them for it."""
+    """Return the assignment of a role: every parameter, and the values derived for this client."""
     whole = complete(body, about)
     sends = role is Role.SENDER
     rate = whole["outgoing_rate" if sends else "inbound_rate"]
@@ -90,7 +90,7 @@ def _publishers(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _consumers(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give a connection and a channel for each consumer, and what it consumes."""
+    """Return a connection and a channel for each consumer, and its queues."""
     for one in whole["consumers"]:
         place = whole["destinations"][one["destination"]]
         yield {"index": one["index"], "connect": True, **place}
@@ -120,7 +120,7 @@ def why_not(role: Role, body: Mapping[str, Any], about: Mapping[str, Any]) -> st
 
 
 def _tags(values: Iterable[Any]) -> Iterator[str]:
-    """Give every tag in tagged values; what is no tagged value has none."""
+    """Return every tag in tagged values; other values have none."""
     for value in values:
         match value:
             case ["F", {**named}]:

@@ -1,10 +1,10 @@
-"""What a case sent and received, as captures: the lab's traffic for the pipeline.
+"""Turn what a case sent and received into captures: the lab's traffic for the pipeline.
 
-Only envelope circuits tell whole messages. Sent is what a sender was given and says it sent, under
-the binding's projection; received is what a receiver kept (a delivery that it put back comes
-again). The queue is named by its case, since its own name is new in every run. A report has the
-time before its first and after its last message: a capture has the middle between them, and half of
-the span as the error.
+Only envelope circuits report whole messages. Sent are the messages that a sender was given and
+reports as sent, with the native fields of the binding; received are those that a receiver kept (a
+delivery that it returned is delivered again). The queue is named after its case, because its real
+name is new in every run. A report has the times before its first and after its last message: a
+capture has the middle of the two, and half of the difference as its clock error.
 """
 
 from __future__ import annotations

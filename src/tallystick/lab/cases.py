@@ -1,8 +1,8 @@
 """Test cases 1 to 5, and circuits, as groups of instances (IOP-44 to 47, 50 to 60; Appendix D).
 
-Every ordered pair of clients is a case, a client with itself too. Names of queues and keys are
-fresh for each instance (IOP-44, 46, 53, 57): they have the run's id in them, so nothing that an
-earlier run left can be met.
+Every ordered pair of clients is a case, including a client with itself. Queue names and keys are
+new for each instance (IOP-44, 46, 53, 57): they contain the id of the run, so messages of an
+earlier run are never received.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TOPIC: Final = "amq.topic"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all cases of a run share; `given` overrides Appendix D (IOP-21)."""
+    """The settings that all cases of a run share; `given` overrides Appendix D (IOP-21)."""
 
     run: str
     broker: str
@@ -60,7 +60,9 @@ class Settings:
         value = str(self.given.get(name, DEFAULTS[name]))
         if not value.isdecimal():
             raise UsageError(
-                f"{name}={value} makes no sense", code="parameter", hint="a whole number from 0 on"
+                f"{name}={value} is not valid",
+                code="parameter",
+                hint="give a whole number, 0 or more",
             )
         return int(value)
 
@@ -175,7 +177,7 @@ def circuit_group(
     batches: int = 1,
     duration: float = 0.0,
 ) -> Group:
-    """Give one test of circuits in parallel, placed on whoever enlisted for it."""
+    """Return one test of circuits in parallel, placed on the enlisted clients."""
 
     def make(senders: Sequence[str], receivers: Sequence[str]) -> list[Instance]:
         path = f"{settings.broker}/Circuit/{name}"
@@ -206,7 +208,10 @@ def _check(requested: Requested, body: Mapping[str, Any], *, repeated: bool) -> 
     if body.get("pattern", "p2p") == "p2p" and requested.num_consumers < places:
         raise UsageError("a queue would have no consumer", code="topology")
     if repeated and int(body.get("num_messages", 100)) % places:
-        raise UsageError("batches must divide evenly over the destinations", code="topology")
+        raise UsageError(
+            "the number of batches must be a multiple of the number of destinations",
+            code="topology",
+        )
 
 
 def _circuit(

@@ -1,7 +1,7 @@
-"""Find, start and end client programs: `interop/<language>/client/start` (IOP-1, 3, 16 to 21, 23).
+"""Find, start and stop client programs: `interop/<language>/client/start` (IOP-1, 3, 16 to 21, 23).
 
-`client/manifest.json` says on which platforms a client runs and which programs it needs; a client
-that cannot run here is listed and not started. Start scripts get a PATH and nothing else (IOP-8).
+`client/manifest.json` lists the platforms of a client and the programs that it needs. A client that
+cannot run on this machine is listed and not started. Start scripts need only a PATH (IOP-8).
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from time import monotonic, sleep
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from tallystick.brokers.owner import scratch, tied
 from tallystick.core.errors import Unavailable, UsageError
-from tallystick.lab.shell import Place
+from tallystick.suites.shipped import find_shipped, script_command, script_environment
+
+if TYPE_CHECKING:
+    from tallystick.lab.shell import Place
 
 __all__ = ["Client", "Started", "end_clients", "find_clients", "find_interop", "start_client"]
 
@@ -47,15 +52,15 @@ class Started:
 
 
 def find_interop(given: Path | None = None) -> Path:
-    """Give the folder with the clients: the one given, `./interop`, or that of the checkout."""
-    places = [given] if given else [Path("interop"), Path(__file__).parents[3] / "interop"]
+    """Give the folder with the clients: the one given, `./interop`, or the one that we ship."""
+    places = [given] if given else [Path("interop"), find_shipped("interop")]
     for place in places:
         if place.is_dir():
             return place.resolve()
     raise UsageError(
         "there is no folder `interop` with clients",
         code="interop",
-        hint="run it in a checkout of Tallystick, or give --interop DIR",
+        hint="pass --interop DIR, a folder with <language>/client/start",
     )
 
 
@@ -74,38 +79,73 @@ def _look(start: Path) -> Client:
     about = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
     platforms = about.get("platforms", [sys.platform])
     if sys.platform not in platforms:
-        return Client(name, start, f"it does not run on {sys.platform}")
+        return Client(name, start, f"not available on {sys.platform}")
     absent = [program for program in about.get("needs", ()) if not shutil.which(program)]
-    return Client(name, start, f"it needs {', '.join(absent)}" if absent else "")
+    return Client(name, start, f"needs {', '.join(absent)}" if absent else "")
 
 
-def start_client(client: Client, place: Place, given: Mapping[str, str]) -> Started:
-    """Run a start script; it returns when the client listens, or fails."""
+def start_client(
+    client: Client, place: Place, given: Mapping[str, str], say: Callable[[str], object] = len
+) -> Started:
+    """Run a start script; it returns when the client listens, or fails. `say` gets its talk."""
     if client.missing:
         raise Unavailable(
-            f"the {client.name} client cannot run here: {client.missing}", code="client"
+            f"the {client.name} client cannot run on this machine: {client.missing}", code="client"
         )
     options = ["-b", place.host, "-p", str(place.port), "-v", place.vhost]
     pairs = [f"{name}={value}" for name, value in given.items()]
+    command = [*script_command(client.start), *options, *pairs]
     try:
-        done = subprocess.run(  # noqa: S603 (to start clients is the job)
-            [str(client.start), *options, *pairs],
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT + _BUILD,
-            check=False,
-        )
+        code, words, lines = _run_start(command, lambda line: say(f"{client.name}: {line}"))
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"cannot start {client.name}: {error}", code="client") from error
-    words = done.stdout.split()
-    if done.returncode or len(words) < 3:
-        said = " | ".join(done.stderr.strip().splitlines()[-3:])
+    if code or len(words) < 3:
+        said = " | ".join(lines[-3:])
         raise Unavailable(f"the {client.name} client did not start: {said}", code="client")
     return Started(words[-3], int(words[-2]), Path(words[-1]))
 
 
+def _run_start(
+    command: Sequence[str], say: Callable[[str], object]
+) -> tuple[int, list[str], list[str]]:
+    """Run a script that may build first; give its exit code, its words, and its lines of talk.
+
+    Its stderr is a file: what it has started may keep it open after the script was killed.
+    """
+    lines: list[str] = []
+    until = monotonic() + _LIMIT + _BUILD
+    with (
+        NamedTemporaryFile("wb", dir=scratch()) as sink,
+        Path(sink.name).open(errors="replace") as talk,
+        subprocess.Popen(  # noqa: S603 (to start clients is the job)
+            command,
+            env={**script_environment(), **tied(), "TMPDIR": str(scratch())},
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            text=True,
+        ) as process,
+    ):
+        try:
+            ended = False
+            while not ended:
+                ended = process.poll() is not None
+                fresh = [line for line in map(str.rstrip, talk) if line]
+                lines += fresh
+                for line in fresh:
+                    say(line)
+                if monotonic() > until:
+                    raise subprocess.TimeoutExpired(command, _LIMIT + _BUILD)
+                if not ended:
+                    sleep(_LOOK)
+            out, _ = process.communicate()
+        finally:
+            if process.poll() is None:
+                process.kill()
+    return process.returncode, out.split(), lines
+
+
 def end_clients(started: Sequence[Started], patience: float = 10.0) -> tuple[str, ...]:
-    """Wait until clients that were told to end are gone, kill the rest, and name those."""
+    """Wait until stopped clients have ended, kill the rest, and return the names of those."""
     until = monotonic() + patience
     left = [one for one in started if _lives(one.process)]
     while left and monotonic() < until:

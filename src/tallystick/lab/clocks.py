@@ -1,22 +1,23 @@
-"""Clock synchronisation behind one interface: an offset, and how far off it can be (Appendix E).
+"""Clock synchronisation behind one interface: an offset and its maximum error (Appendix E).
 
-A `Clock` gives an `Estimate`: add `offset_at(t)` to the local time `t` and you have the reference's
-time, wrong by at most `bound_at(t)`. An exchange has four times (sent, come in there, answered
-there, come back). The question was on its way before it came in, so the offset at `sent` is at most
-`there - sent`; the answer likewise, so the offset at `back` is at least `answered - back`. Every
-exchange of a burst is one such interval, carried to one time by `WORST_RATE`. The true offset is in
-all of them: their intersection is the answer, its middle the offset and half its width the bound.
-The quickest question and the quickest answer count, also when they belong to two exchanges. When
-no offset is left the clocks were not synchronised: that is a failure, never an average.
+A `Clock` gives an `Estimate`: local time `t` plus `offset_at(t)` is the time of the reference, with
+an error of at most `bound_at(t)`. An exchange has four times: question sent, question received
+there, answer sent there, answer received. The question needs some time, so the offset at `sent` is
+at most `there - sent`; for the same reason the offset at `back` is at least `answered - back`.
+Every exchange of a burst is one such interval, moved to a common time by `WORST_RATE`. The true
+offset is in all intervals: the middle of their intersection is the offset, half of its width is the
+bound. The fastest question and the fastest answer decide, even if they belong to two exchanges. If
+the intersection is empty, the clocks were not synchronised: that is a failure, never an average.
 
-Appendix E put right (sheet, 1.1): it averages what lies near the median and has no bound. Nothing
-waits between two questions: a pause lets the peer sleep and makes the two ways unequal (sheet,
-8.2). On a loaded machine quick ways are rare, so it is asked on while the bound is wide
-(`wants_more`).
+This corrects Appendix E (sheet, 1.1), which averages the values near the median and has no bound.
+There is no pause between two questions: a pause lets the peer sleep and makes the two directions
+unequal (sheet, 8.2). On a loaded machine fast exchanges are rare, so it continues to ask while the
+bound is wide (`wants_more`).
 
-Clocks run at different rates: several bursts bound the rate, and the bound grows with the time from
-the burst. One burst alone allows for any quartz. A latency is never clamped: below zero inside the
-bound it is zero within the error, outside it the clocks are not synchronised, and it says so.
+Clocks run at different rates: several bursts bound the rate, and the bound grows with the time
+since the burst. A single burst allows for any quartz. A latency is never clamped: if it is below
+zero but within the bound, it is zero within the error; outside the bound, the clocks are not
+synchronised, and the result says so.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Estimate:
     samples: int = 0
 
     def offset_at(self, time: float) -> float:
-        """Give what must be added to this local time."""
+        """Return the offset to add to this local time."""
         return self.offset + self.rate * (time - self.at)
 
     def bound_at(self, time: float) -> float:
@@ -139,7 +140,7 @@ def fit(bursts: Sequence[Sequence[Sample]]) -> Estimate:
 def _within(low: float, high: float, about: Estimate) -> Estimate:
     """Give the middle of an interval; an empty one is a failure."""
     if low > high:
-        raise _failure(f"the exchanges contradict each other by {round(low - high)} ns")
+        raise _failure(f"the clock samples contradict each other by {round(low - high)} ns")
     return replace(about, offset=(low + high) / 2, bound=(high - low) / 2)
 
 
@@ -147,7 +148,7 @@ def _failure(why: str) -> Unavailable:
     return Unavailable(
         f"{State.NOT_SYNCHRONISED}: {why}",
         code="clock_stepped",
-        hint="a clock was set in between, or does not tell the time; synchronise again",
+        hint="a clock was changed in between or is wrong; synchronise again",
     )
 
 
@@ -160,12 +161,12 @@ def _rates(found: Sequence[Estimate]) -> tuple[float, float]:
         if apart > 0:
             slow, fast = max(slow, (rise - slack) / apart), min(fast, (rise + slack) / apart)
     if slow > fast:
-        raise _failure("the clocks do not run at one rate")
+        raise _failure("the clocks run at different rates")
     return slow, fast
 
 
 class State(StrEnum):
-    """What a latency is worth."""
+    """The validity of a latency."""
 
     MEASURED = "measured"
     ZERO_WITHIN_ERROR = "zero within error"
@@ -174,7 +175,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Nanoseconds as they came out, how far off they can be, and what that makes of them."""
+    """A latency in nanoseconds, its maximum error, and its validity."""
 
     value: float
     bound: float

@@ -1,10 +1,9 @@
 """Clocks over UDP and over the broker, and the reference that answers both (Appendix E).
 
-UDP: bursts of questions back to back; where no answer comes, a new question is asked, and an answer
-to an older one is of no account. Broker: a question is a message to the reference's queue, and the
-answer comes to the queue of the asker. How often to ask and what the answers mean is said in
-`clocks`, for both. The reference's clock can be set off by a known amount: that is how the error is
-measured.
+UDP: bursts of questions without pauses; if no answer arrives, a new question is sent, and answers
+to older questions are ignored. Broker: a question is a message to the queue of the reference, and
+the answer goes to the queue of the asker. `clocks` decides how often to ask and how to use the
+answers. The clock of the reference can be given a known offset, which makes the error measurable.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FRAME_MAX: Final = 4096
 def answer_udp(
     port: int, inject: int, ready: Callable[[int], None], host: str = "127.0.0.1"
 ) -> None:
-    """Answer questions until the process ends; `ready` is told the port."""
+    """Answer questions until the process ends; `ready` is called with the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         try:
             here.bind((host, port))
@@ -42,7 +41,7 @@ def answer_udp(
             raise Unavailable(
                 f"cannot listen on {host}:{port}: {error.strerror}",
                 code="clock",
-                hint="an address of this machine, and a port that is free; 0 takes any",
+                hint="use an address of this machine and a free port; port 0 takes any free one",
             ) from error
         ready(here.getsockname()[1])
         while True:
@@ -96,14 +95,14 @@ class UdpClock:
         raise Unavailable(
             f"no clock answers at {self._peer[0]}:{self._peer[1]}",
             code="clock",
-            hint="tally lab clock-reference --udp PORT",
+            hint="start one with: tally lab clock-reference --udp PORT",
         )
 
 
 async def answer_broker(
     address: Address, queue: str, inject: int, ready: Callable[[str], None]
 ) -> None:
-    """Answer questions that come to a queue, until the process ends."""
+    """Answer questions on a queue, until the process ends."""
     try:
         channel = (await Wire.open(address, _FRAME_MAX)).channel()
         await channel.ask(
@@ -121,7 +120,7 @@ async def answer_broker(
                 to = content.properties.reply_to or ""
                 _send(channel, to, _ANSWER.pack(number, there, monotonic_ns() + inject))
     except (Refusal, Gone, OSError) as error:
-        raise Unavailable(f"the broker is gone: {error}", code="clock") from error
+        raise Unavailable(f"the connection to the broker is lost: {error}", code="clock") from error
 
 
 def _send(channel: Channel, to: str, body: bytes, reply_to: str | None = None) -> None:
@@ -143,10 +142,14 @@ class BrokerClock:
             return intersect(asyncio.run(self._burst()))
         except TimeoutError as late:
             raise Unavailable(
-                f"no clock answers on {self._queue!r}", code="clock", hint="is the reference up?"
+                f"no clock answers on the queue {self._queue!r}",
+                code="clock",
+                hint="check that the clock reference is running",
             ) from late
         except (Refusal, Gone, OSError) as error:
-            raise Unavailable(f"the broker is gone: {error}", code="clock") from error
+            raise Unavailable(
+                f"the connection to the broker is lost: {error}", code="clock"
+            ) from error
 
     async def _burst(self) -> list[Sample]:
         wire = await Wire.open(self._address, _FRAME_MAX)

@@ -94,7 +94,7 @@ def name_of(parameters: Parameters) -> str:
 
 
 def read_name(name: str) -> Parameters:
-    """Read a set from its name, flags in any order; what is no name is a usage error."""
+    """Read a set from its name, flags in any order; an unknown name is a usage error."""
     mode, _, rest = name.partition("/")
     size, _, on = rest.partition("/")
     flags = [] if on == _NONE else on.split("+")
@@ -103,8 +103,8 @@ def read_name(name: str) -> Parameters:
     known = mode in ACK_MODE_NAMES and size in BODY_SIZES and set(flags) <= set(FLAGS)
     if not known or len(set(flags)) != len(flags):
         raise UsageError(
-            f"{name!r} names no combination",
+            f"there is no combination {name!r}",
             code="combination",
-            hint="write it as `tally lab combinations` prints it",
+            hint="use a name that `tally lab combinations` prints",
         )
     return found

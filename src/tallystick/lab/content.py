@@ -1,8 +1,8 @@
-"""Envelope circuits and field tables between clients, judged on what arrived, whole.
+"""Envelope circuits and field tables between clients, judged by the whole received messages.
 
-An envelope must arrive byte for byte, under the RabbitMQ binding's projection, and its attempts
-must not be raised by a redelivery (that binding counts in the body only). A header table must
-arrive with the values it had; the tag must be the same wherever the receiver's library can tell.
+An envelope must arrive byte for byte, with the native fields of the RabbitMQ binding, and a
+redelivery must not raise its attempts (that binding counts only in the body). A header table must
+arrive with the same values; the type tag must be equal if the receiver's library shows it.
 """
 
 from __future__ import annotations

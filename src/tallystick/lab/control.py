@@ -1,7 +1,7 @@
 """Control messages as values (IOP-25 to IOP-31, 34, 41, 48, 49; docs/reference/lab-protocol.md).
 
-`write_control` gives header fields and a body for any AMQP library, `read_control` takes them back.
-A message that breaks the protocol is `Rejected`: the coordinator logs it and goes on.
+`write_control` gives header fields and a body for any AMQP library; `read_control` reads them. A
+message that violates the protocol is `Rejected`: the coordinator logs it and continues.
 """
 
 from __future__ import annotations
@@ -77,25 +77,25 @@ def write_control(control: Control) -> tuple[dict[str, Any], bytes]:
 
 
 def read_control(headers: Mapping[str, Any], body: bytes, assignment: str) -> Control:
-    """Read what a client sent."""
+    """Read a message of a client."""
     kind = headers.get("CONTROL_TYPE", headers.get("CONTROL_TOPIC"))
     if kind not in _FROM_CLIENTS:
-        raise _rejected(f"a client sent CONTROL_TYPE {kind!r}", "CONTROL_TYPE")
+        raise _rejected(f"a client sent an unknown CONTROL_TYPE {kind!r}", "CONTROL_TYPE")
     for name in ("CLIENT_NAME", "CLIENT_INSTANCE", *_FROM_CLIENTS[Kind(kind)]):
         if name not in headers:
-            raise _rejected(f"{kind} without {name}", name)
+            raise _rejected(f"{kind} has no {name}", name)
     count = headers.get("MESSAGE_COUNT", 0)
     if not _is_integer(count) or not _INT_MIN <= count <= _INT_MAX:
-        raise _rejected("MESSAGE_COUNT is no signed 32-bit integer", "MESSAGE_COUNT")
+        raise _rejected("MESSAGE_COUNT is not a signed 32-bit integer", "MESSAGE_COUNT")
     for name in _TIMES if kind == Kind.CLOCK_SYNCH else ():
         if not _is_integer(headers[name]):
-            raise _rejected(f"{name} is no integer", name)
+            raise _rejected(f"{name} is not an integer", name)
     try:
         content = json.loads(body) if body else {}
     except (ValueError, RecursionError) as error:
-        raise _rejected(f"the body of {kind} is no JSON: {error}", "body") from error
+        raise _rejected(f"the body of {kind} is not JSON: {error}", "body") from error
     if not isinstance(content, dict):
-        raise _rejected(f"the body of {kind} is no object", "body")
+        raise _rejected(f"the body of {kind} is not an object", "body")
     fields = {name: value for name, value in headers.items() if name != "CONTROL_TYPE"}
     return Control(Kind(kind), fields, content, assignment)
 

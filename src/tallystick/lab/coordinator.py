@@ -1,10 +1,11 @@
 """The coordinator as a pure function (specification, use case 5; IOP-22, 25 to 31, 34, 48, 49).
 
-Compulsory invite; an invite to a test that does not exist, which every client must decline; then
-for each group of cases a named invite, and its instances, several at a time (`lab/stages.py`); and
-TERMINATE at the end (IOP-34). Every wait has a deadline. Whatever happens, each instance gets
-exactly one verdict: a client that is late, dead or joined twice errors its cases, one that did not
-enlist fails them, one that declined counts as the plan says, a lost broker errors what is left.
+It sends the compulsory invite, then an invite to a test that does not exist, which every client
+must decline. For each group of cases it then sends a named invite and runs the instances, several
+at a time (`lab/stages.py`). At the end it sends TERMINATE (IOP-34). Every wait has a deadline. Each
+instance always gets exactly one verdict: a client that is late, stopped or enlisted twice makes its
+cases errored; a client that did not enlist makes them failed; a client that declined counts as the
+plan says; a lost broker makes the remaining cases errored.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def begin(plan: Plan, at: float) -> Moved:
 
 
 def step(state: State, event: Event) -> Moved:
-    """Take one event in; give the new state and what is to be done."""
+    """Handle one event; return the new state and the actions."""
     if state.phase is Phase.ENDED:
         return state, ()
     state = replace(state, at=max(state.at, event.at))
@@ -78,7 +79,7 @@ def step(state: State, event: Event) -> Moved:
         case Drained(_, number, left):
             state = drained(state, number, left, actions)
         case Unrouted(_, client):
-            state = _trouble(state, client, "has gone", actions)
+            state = _trouble(state, client, "has stopped", actions)
         case Lost(_, reason):
             return _lose(state, reason)
     return _advance(state, actions), tuple(actions)
@@ -88,7 +89,7 @@ def _hear(state: State, control: Control, stamp: int, actions: list[Action]) -> 
     name, instance = control.client, str(control.fields["CLIENT_INSTANCE"])
     known = state.members.get(name)
     if known and known.instance != instance:
-        return _trouble(state, name, "joined twice under one name", actions)
+        return _trouble(state, name, "enlisted twice under one name", actions)
     if control.kind is Kind.ENLIST and control.assignment == f"{state.plan.run}/enlist":
         return state if known else _enlist(state, name, instance, control, actions)
     if known is None:
@@ -103,17 +104,19 @@ def _hear(state: State, control: Control, stamp: int, actions: list[Action]) -> 
 def _enlist(
     state: State, name: str, instance: str, control: Control, actions: list[Action]
 ) -> State:
-    """Take a client in; who comes late takes no part, or the cases before it had no verdict."""
+    """Enlist a client; a late one takes no part, because earlier cases lack its verdict."""
     if state.phase is not Phase.ENLISTING:
-        actions.append(Note(f"{name} enlisted too late and takes no part"))
+        actions.append(Note(f"{name} enlisted too late and does not take part"))
         return state
     protocol = control.body.get("protocol", PROTOCOL)
     if protocol != PROTOCOL:
-        actions.append(Note(f"{name} speaks protocol {protocol}, not {PROTOCOL}; takes no part"))
+        actions.append(
+            Note(f"{name} uses protocol {protocol}, not {PROTOCOL}, and does not take part")
+        )
         return state
     key = f"{state.plan.key}.{name}"
     wrong = control.fields["CLIENT_PRIVATE_CONTROL_KEY"] != key
-    member = Member(name, instance, control.body, f"has a key that is not {key}" if wrong else "")
+    member = Member(name, instance, control.body, f"has a key other than {key}" if wrong else "")
     return replace(state, members={**state.members, name: member})
 
 
@@ -123,7 +126,7 @@ def _invite_of(state: State) -> str:
 
 def _answer(state: State, name: str, control: Control) -> State:
     if control.kind is Kind.DECLINE:
-        refusals = dict.fromkeys(Role, str(control.fields["REASON"]) or "it gave no reason")
+        refusals = dict.fromkeys(Role, str(control.fields["REASON"]) or "no reason given")
     else:
         body = state.plan.groups[state.group].body if state.group >= 0 else {}
         about = state.members[name].about
@@ -133,7 +136,7 @@ def _answer(state: State, name: str, control: Control) -> State:
 
 
 def _trouble(state: State, client: str, reason: str, actions: list[Action]) -> State:
-    """Note that a client can play no part any more, and end what waits for it."""
+    """Note that a client takes no further part, and end everything that waits for it."""
     member = state.members.get(client)
     if member is None or member.trouble:
         return state
@@ -206,7 +209,7 @@ def _answered(state: State) -> bool:
 
 
 def _check_probe(state: State, actions: list[Action]) -> State:
-    """Who takes part in a test that does not exist would take part in anything."""
+    """Reject a client that enlists for a test that does not exist: it would accept any test."""
     for name in _healthy(state):
         refusals = state.answers.get(name)
         if refusals is None:
@@ -281,7 +284,7 @@ def _obstacle(state: State, instance: Instance) -> Finding | None:
             return Finding(Outcome.FAILED, f"{part.client} did not enlist for {instance.test}")
         reason = state.answers[part.client][part.role]
         if reason:
-            why = f"{part.client} declined to be {part.role.lower()}: {reason}"
+            why = f"{part.client} declined the role {part.role.lower()}: {reason}"
             return Finding(state.plan.opt_out, why)
     return None
 
@@ -289,7 +292,7 @@ def _obstacle(state: State, instance: Instance) -> Finding | None:
 def _overdue(state: State, number: int, live: Live, actions: list[Action]) -> State:
     """End a stage that took too long: by the clients' fault, or by the broker's."""
     if live.stage in (Stage.PREPARING, Stage.DRAINING):
-        why = f"the broker did not finish {live.stage.name.lower()}"
+        why = f"the broker did not finish the stage {live.stage.name.lower()}"
         return finish(state, number, live.give_up or Finding(Outcome.ERRORED, why), actions)
     late = _names(live.instance.parts[at].client for at in live.pending)
     for name in late:
@@ -305,8 +308,8 @@ def _names(names: Iterable[str]) -> list[str]:
 
 
 def _lose(state: State, reason: str) -> Moved:
-    """Give every case that has no verdict one: the broker is gone."""
-    finding = Finding(Outcome.ERRORED, f"the broker is gone: {reason}")
+    """Give a verdict to every case without one: the broker is lost."""
+    finding = Finding(Outcome.ERRORED, f"the connection to the broker is lost: {reason}")
     actions: list[Action] = [
         give_verdict(live.instance, live.give_up or finding, state.at - live.began)
         for live in state.live.values()

@@ -1,6 +1,6 @@
-"""Covering arrays over the 9216 sets: every pair, triple or quadruple of values in some row.
+"""Covering arrays over the 9216 sets: every pair, triple or quadruple of values is in some row.
 
-The rows come from `covertable`; that they cover is not believed but counted (`count_tuples`).
+The rows come from `covertable`; `count_tuples` checks the coverage by counting.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import cache
 from itertools import combinations, product
 from typing import Final
 
+from tallystick.core.extras import importing
 from tallystick.lab.combinations import VARIED, Parameters
 
 __all__ = ["count_tuples", "cover"]
@@ -21,7 +22,8 @@ _SALT: Final = "3"
 @cache
 def cover(strength: int) -> tuple[Parameters, ...]:
     """Give rows in which every `strength` parameters show all their combinations of values."""
-    import covertable  # type: ignore[import-untyped]  # noqa: PLC0415 (the covering tiers only)
+    with importing("lab"):
+        import covertable  # type: ignore[import-untyped]  # noqa: PLC0415
 
     names = sorted(VARIED, key=lambda name: -len(VARIED[name]))  # the longest first: fewer rows
     rows = covertable.make([list(VARIED[name]) for name in names], strength=strength, salt=_SALT)

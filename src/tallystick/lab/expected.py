@@ -1,12 +1,12 @@
-"""`expected_results`: what must be seen for a parameter set, from the profile's table and no other.
+"""`expected_results`: the result that a broker's profile expects for a parameter set.
 
 The result decides the counts: N messages are received, left on the queue, returned with a code, or
-nowhere. The other parameters add what can be seen of them in a circuit: the body in its frames,
-the delivery mode as it was sent, a second consumer refused where the first is exclusive, nothing
-visible before the publisher's commit (sheet, 5.2 to 5.4).
+dropped. The other parameters add what a circuit can see of them: the body and its frames, the
+delivery mode, a second consumer that is refused if the first is exclusive, and no visible message
+before the publisher's commit (sheet, 5.2 to 5.4).
 
-An `Observation` is what a probe saw; `compare` gives the differences, field by field. A
-nondeterministic result is held to conservation: every message is received or returned, none both.
+An `Observation` holds what a probe saw; `compare` gives the differences, field by field. For a
+nondeterministic result, every message must be received or returned, and none both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ADMITTED: Final = "admitted"
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was seen of one circuit, at both ends and on the queue."""
+    """The observations of one circuit, at both ends and on the queue."""
 
     refused: str = ""
     """`connection 540` when the broker closed the publisher's way; empty when it did not."""
@@ -56,7 +56,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The result by the table, why it departs from AMQP if it does, and what must be seen."""
+    """The expected result, the reason for a difference from AMQP, and what must be seen."""
 
     result: Result
     departs: str
@@ -123,7 +123,7 @@ def _second(parameters: Parameters, profile: Profile) -> str:
 
 
 def compare(expected: Expectation, found: Observation) -> tuple[Difference, ...]:
-    """Give every field in which the observation is not what must be seen."""
+    """Return every field in which the observation differs from the expected result."""
     if expected.result.kind is Kind.NONDETERMINISTIC:
         return _conserved(expected, found)
     return tuple(

@@ -1,9 +1,9 @@
-"""Every AMQP 0-9-1 field-table type, raw, and what each broker does with it (sheet, 5.8).
+"""Every AMQP 0-9-1 field-table type in raw bytes, and how each broker handles it (sheet, 5.8).
 
-A value is written by hand into the content header, so that no library can mend it, and must come
-back byte for byte. `s` is a signed 16-bit integer on both brokers although the grammar has a short
-string there. Where a broker refuses a tag the row says so; where its answer depends on a state that
-nobody could name, nothing is expected: such a case is run, told, and judged unsupported.
+A value is written by hand into the content header, so that no library can correct it, and must come
+back byte for byte. `s` is a signed 16-bit integer on both brokers, although the grammar says short
+string. If a broker refuses a tag, its row says so. If the answer varies for an unknown reason, no
+answer is expected: the case is run, reported, and judged unsupported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HEADERS: Final = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """A tag, what it means, values as bytes, and the brokers that do not give them back."""
+    """A tag, its meaning, values as bytes, and the brokers that do not return them."""
 
     tag: str
     meaning: str
@@ -109,7 +109,7 @@ def _table(case: FieldCase) -> bytes:
 
 
 def headers_of(head: bytes) -> bytes:
-    """Give the headers table of a content header, as it is on the wire."""
+    """Return the headers table of a content header, as bytes on the wire."""
     flags = int.from_bytes(head[12:14], "big")
     at = 14
     for bit in (15, 14):  # the content type and encoding stand before it, as short strings
@@ -121,7 +121,7 @@ def headers_of(head: bytes) -> bytes:
 
 
 async def probe_field(lane: Lane, case: FieldCase) -> str:
-    """Send one value there and back; `identical`, `dropped`, the refusal, or what came instead."""
+    """Send and receive one value; return `identical`, `dropped`, the refusal, or what arrived."""
     queue = lane.fresh()
     control = await lane.open("control", declare(queue, durable=True))
     publisher = await lane.open("publisher")
@@ -148,7 +148,9 @@ async def probe_field(lane: Lane, case: FieldCase) -> str:
 def judge_field(case: FieldCase, found: str) -> Verdict:
     """Say whether the value came back as it must, or that nothing was expected."""
     if not case.expected:
-        reason = f"nothing is expected of {case.tag!r} here (its answer changes); now: {found}"
+        reason = (
+            f"no answer is expected for {case.tag!r} on this broker (it varies); this time: {found}"
+        )
         return Verdict(case.name, Outcome.UNSUPPORTED, reason)
     if found == case.expected:
         return Verdict(case.name, Outcome.PASSED, found)

@@ -1,8 +1,9 @@
 """AMQP 1.0 types there and back over a broker, by python-qpid-proton (sheet, 7.2).
 
-The values are those of the Qpid interop test, read in place. A float is an integer that is its bit
-pattern. Two values are the same when proton encodes them to the same bytes: so the type is compared
-as well as the value, and a NaN equals itself.
+The values are those of `amqp10_values.json` in this package, or of a file in the same layout. A
+float, a double, a decimal32 and a decimal64 are written as their bit patterns. Two values are the
+same when proton encodes them to the same bytes: so the type is compared as well as the value, and a
+NaN equals itself.
 """
 
 from __future__ import annotations
@@ -10,21 +11,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from struct import pack, unpack
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.verdict import Difference, Outcome, Verdict
 
-__all__ = ["BESIDE", "TypeCase", "encode_value", "make_value", "round_trip", "type_cases"]
-
-BESIDE: Final = (
-    Path(__file__).parents[4] / "shared" / "data" / "qpid-interop" / "amqp10_type_values.json"
-)
-"""Where the values stand beside the repository."""
+__all__ = ["TypeCase", "encode_value", "make_value", "round_trip", "type_cases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +33,40 @@ class TypeCase:
     value: Any
 
 
-def type_cases(broker: str, file: Path = BESIDE) -> tuple[TypeCase, ...]:
-    """Read the cases."""
+def type_cases(broker: str, file: Path | None = None) -> tuple[TypeCase, ...]:
+    """Read the cases: our own values, or those of a file."""
+    source = file or files("tallystick.lab").joinpath("amqp10_values.json")
     try:
-        held = json.loads(file.read_bytes())
+        table = json.loads(source.read_bytes())
         return tuple(
             TypeCase(f"fields/1.0/{broker}/{kind}/{index}", kind, value)
             for group in ("primitive", "complex")
-            for kind, about in held[group].items()
+            for kind, about in table[group].items()
             for index, value in enumerate(about["values"])
         )
     except OSError as error:
         raise Unavailable(
-            f"cannot read {file}: {error.strerror}",
+            f"cannot read {source}: {error.strerror}",
             code="values",
-            hint="give the file with --values",
+            hint="leave --values out to use the values that ship with Tallystick",
         ) from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
-            f"{file} holds no AMQP 1.0 values: {type(error).__name__}: {error}",
+            f"{source} has no AMQP 1.0 values: {type(error).__name__}: {error}",
             code="values",
             hint='{"primitive": {"uint": {"values": [0]}}, "complex": {}}',
         ) from error
 
 
+def _pattern(value: Any) -> int:
+    """Give a bit pattern, which a file writes as a number or in hexadecimal."""
+    return int(value, 16) if isinstance(value, str) else int(value)
+
+
 def _bits(letter: str, integer: str) -> Callable[[Any], float]:
     def read(value: Any) -> float:
-        number = int(value, 16) if isinstance(value, str) else value
-        (found,) = unpack(f">{letter}", pack(f">{integer}", number))
-        return float(found)
+        (number,) = unpack(f">{letter}", pack(f">{integer}", _pattern(value)))
+        return float(number)
 
     return read
 
@@ -102,6 +104,9 @@ def make_value(kind: str, value: Any) -> Any:
         "long": int,
         "float": lambda one: proton.float32(float_of(one)),
         "double": _bits("d", "Q"),
+        "decimal32": lambda one: proton.decimal32(_pattern(one)),
+        "decimal64": lambda one: proton.decimal64(_pattern(one)),
+        "decimal128": lambda one: proton.decimal128(bytes.fromhex(one)),
         "char": lambda one: proton.char(chr(one) if isinstance(one, int) else one),
         "timestamp": proton.timestamp,
         "uuid": UUID,
@@ -139,9 +144,9 @@ def round_trip(url: str, cases: tuple[TypeCase, ...], limit: float = 30.0) -> It
         connection = BlockingConnection(address, **options)
     except (proton.ProtonException, OSError) as error:
         raise Unavailable(
-            f"no AMQP 1.0 at {parts.netloc}: {error}",
+            f"no AMQP 1.0 broker at {parts.netloc}: {error}",
             code="broker",
-            hint="tally broker up NAME, or leave --url away",
+            hint="start one with `tally broker up NAME`, or leave out --url",
         ) from error
     try:
         receiver = connection.create_receiver(None, dynamic=True, credit=1)
@@ -151,13 +156,15 @@ def round_trip(url: str, cases: tuple[TypeCase, ...], limit: float = 30.0) -> It
             try:
                 sender.send(proton.Message(body=sent, inferred=False), timeout=limit)
             except SendException as refused:
-                yield Verdict(case.name, Outcome.FAILED, f"refused: {refused.state}")
+                yield Verdict(
+                    case.name, Outcome.FAILED, f"the broker rejected the message: {refused.state}"
+                )
                 continue
             came = receiver.receive(timeout=limit)
             receiver.accept()
             yield _compare(case, encode_value(sent), encode_value(came.body))
     except proton.ProtonException as error:
-        raise Unavailable(f"the broker ended the talk: {error}", code="broker") from error
+        raise Unavailable(f"the broker closed the connection: {error}", code="broker") from error
     finally:
         connection.close()
 

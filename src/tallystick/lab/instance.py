@@ -1,7 +1,7 @@
-"""A test case instance as a value: who plays which role, with which parameters, over which queues.
+"""A test case instance as a value: the role, the parameters and the queues of each client.
 
-`Part` is one ASSIGN_ROLE. `Evidence` is all that the reports and the queues said; a judge is a pure
-function from both to a `Finding`.
+`Part` is one ASSIGN_ROLE. `Evidence` holds all that the reports and the queues showed. A judge is a
+pure function from both to a `Finding`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class QueueSpec:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One client in one role. `share` is what it receives in a batch, None when that is open."""
+    """One client in one role. `share` is the number of messages it receives per batch, or None."""
 
     client: str
     role: Role
@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The last report of each part by its number, what was left on queues, and batches done."""
+    """The last report of each part, the messages left on queues, and the finished batches."""
 
     reports: Mapping[int, Control]
     left: int = 0
@@ -59,7 +59,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a judge says."""
+    """The result of a judge."""
 
     outcome: Outcome
     reason: str = ""
@@ -70,7 +70,7 @@ class Finding:
 
 def broken_by(error: Exception) -> Finding:
     """Give the finding for a report that could not be read."""
-    return Finding(Outcome.ERRORED, f"a report broke the protocol: {error!r}")
+    return Finding(Outcome.ERRORED, f"a report violates the protocol: {error!r}")
 
 
 Judge = Callable[["Instance", Evidence], Finding]

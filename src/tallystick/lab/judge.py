@@ -1,8 +1,9 @@
-"""Compare what was sent with what was received, message by message (IOP-38, 41, 44 to 60).
+"""Compare sent and received messages one by one (IOP-38, 41, 44 to 60).
 
-Lost, duplicated, unexpected, reordered, altered: each by number, not only counted. A digest ties
-every list to the bytes. The reports are not believed: counts must be those of the lists, a sender's
-digest that of the bytes it was to send, a receiver's that of the bytes it says it got.
+Lost, duplicated, unexpected, reordered and altered messages are listed by number, not only counted.
+A digest ties every list to the bytes. Reports are checked: counts must match the lists, the digest
+of a sender must match the bytes that it had to send, and the digest of a receiver must match the
+bytes that it reports.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def conclude(differences: Sequence[Difference]) -> Finding:
     kinds = [one.pointer.rsplit("/", 1)[1] for one in differences]
     late = [one for one in differences if one.pointer.endswith("/late")]
     if late and all(kind == "late" for kind in kinds):
-        return Finding(Outcome.ERRORED, "messages were still on the way", tuple(differences))
+        return Finding(Outcome.ERRORED, "messages were still in transit", tuple(differences))
     reason = ", ".join(
         f"{_size(kind, differences)} {kind}" if kind in _KINDS[:6] else kind
         for kind in _KINDS
@@ -125,7 +126,7 @@ def _judge_receiver(number: int, part: Part, report: Control) -> Iterator[Differ
 
 
 def _told(part: Part, stream: Mapping[str, Any]) -> str:
-    """Give the digest that belongs to what the receiver says it got."""
+    """Return the digest of the messages that the receiver reports."""
     sequences = read_runs(stream["received"])
     altered: dict[int, list[str]] = {}
     for sequence, _, _, digest in stream["altered"]:
@@ -150,7 +151,7 @@ def look_at_message_lists(
     streams: Sequence[tuple[int, Mapping[str, Any]]],
     total: int,
 ) -> Iterator[Difference]:
-    """Compare one sender's messages with what its receivers list, consumer by consumer."""
+    """Compare the messages of one sender with those that its receivers list, by consumer."""
     part, report = instance.parts[sender], evidence.reports[sender]
     mine = [
         (number, stream)
@@ -175,7 +176,7 @@ def _heaps(
     *,
     shared: bool,
 ) -> Iterator[tuple[str, int, list[list[int]]]]:
-    """Give what belongs together: the consumers of one queue, or one subscriber by itself."""
+    """Return the groups to compare: the consumers of one queue, or one subscriber."""
     heaps: dict[tuple[int, int, int], list[list[int]]] = {}
     for number, part in enumerate(instance.parts):
         if part.role is Role.SENDER or not _same_circuit(instance, sender, number):
@@ -235,7 +236,7 @@ def _behind(run: Sequence[int]) -> Iterator[int]:
 def _strangers(
     instance: Instance, evidence: Evidence, streams: Sequence[tuple[int, Mapping[str, Any]]]
 ) -> Iterator[Difference]:
-    """Find messages of nobody in this case, and messages that nobody took."""
+    """Find messages that do not belong to this case, and messages that were not received."""
     known = {
         (part.client, evidence.reports[number].fields.get("CORRELATION_ID"))
         for number, part in enumerate(instance.parts)
@@ -253,7 +254,7 @@ def _strangers(
 
 
 def _left(instance: Instance, evidence: Evidence) -> int:
-    """Count what nobody took: on the coordinator's queues and on those of the receivers."""
+    """Count the messages left on the queues of the coordinator and of the receivers."""
     return evidence.left + sum(
         int(evidence.reports[number].body["left"])
         for number, part in enumerate(instance.parts)

@@ -1,7 +1,7 @@
-"""One trial for every ordered pair of clients: a queue of its own, a sender and a receiver.
+"""One trial for every ordered pair of clients: its own queue, a sender and a receiver.
 
-Perf circuits, tiers between clients, envelopes and field tables are all trials; only what the two
-are told and the judge differ.
+Perf circuits, tiers between clients, envelopes and field tables are all trials; they differ only in
+the parameters of the two clients and in the judge.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Parameters as words on a command line: their names, and what each may be (Appendix C).
+"""Parameters on the command line: their names and allowed values (Appendix C).
 
-A name that nobody knows and a value that makes no sense are refused before anything is started:
-with a parameter misspelt, a circuit would be run and a rate measured that nobody asked for.
+An unknown name or a wrong value is refused before anything is started. Otherwise a misspelt
+parameter would run a different test than the user asked for.
 """
 
 from __future__ import annotations
@@ -91,20 +91,20 @@ def _read(name: str, text: str, rules: Mapping[str, Rule]) -> Any:
     due, holds = rules[name]
     value = read_literal(text)
     if not holds(value):
-        raise UsageError(f"{name}={text} makes no sense", code="parameter", hint=f"give {due}")
+        raise UsageError(f"{name}={text} is not valid", code="parameter", hint=f"give {due}")
     return value
 
 
 def check_names(given: Collection[str], known: Collection[str]) -> None:
-    """Refuse a parameter that nobody reads."""
+    """Refuse an unknown parameter."""
     for name in given:
         if name not in known:
-            hint = f"one of {', '.join(sorted(known))}"
-            raise UsageError(f"{name!r} is no parameter here", code="parameter", hint=hint)
+            hint = f"use one of {', '.join(sorted(known))}"
+            raise UsageError(f"there is no parameter {name!r} here", code="parameter", hint=hint)
 
 
 def read_literal(text: str) -> Any:
-    """Read a value of a command line as JSON, or else as it is."""
+    """Read a value of a command line as JSON, or else as text."""
     try:
         return json.loads(text)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""Bodies made from a seed, their digests, and lists of numbers as runs.
+"""Message bodies made from a seed, their digests, and lists of numbers as ranges.
 
-Both ends make the same bytes, so nothing big travels in a report (docs/reference/lab-protocol.md,
-Bodies and Reports).
+Both ends make the same bytes, so a report stays small (docs/reference/lab-protocol.md, Bodies and
+Reports).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST: Final = 10_000_000
 
 
 def make_body(seed: int, sequence: int, size: int) -> bytes:
-    """Give the body of one message: 31 bytes, of no length a buffer has, over and over."""
+    """Return the body of one message: a pattern of 31 bytes (no usual buffer length), repeated."""
     pattern = hashlib.sha256(f"{seed}.{sequence}".encode()).digest()[:_PERIOD]
     return (pattern * (size // _PERIOD + 1))[:size]
 
@@ -63,9 +63,9 @@ def read_runs(text: str) -> list[int]:
     for run in text.split(",") if text else ():
         first, _, last = run.partition("-")
         if not (first.isascii() and first.isdigit() and (not last or last.isdigit())):
-            raise Rejected(f"{run!r} is no run of numbers", code="runs")
+            raise Rejected(f"{run!r} is not a range of numbers", code="runs")
         end = int(last or first)
         if end < int(first) or len(numbers) + end - int(first) >= _LONGEST:
-            raise Rejected(f"{run!r} is no run of numbers", code="runs")
+            raise Rejected(f"{run!r} is not a range of numbers", code="runs")
         numbers.extend(range(int(first), end + 1))
     return numbers

@@ -1,13 +1,13 @@
 """Perf circuits: throughput and latency of every ordered pair of clients, with the error.
 
-    Throughput  so many messages as fast as the sender can; the rate at which each end works
-    Latency     messages at a rate that the pair keeps up with; how long each is on its way
+    Throughput  N messages as fast as the sender can; the rate of each end
+    Latency     messages at a rate that the pair can keep; the latency of each message
 
-A receiver tells when each message came; the latencies go into an HDR histogram of 3 digits. They
-are corrected for the offset of the two clocks, which are asked over the broker before and after
-(`lab/timing.py`), and each is right within the error that follows from it. Below zero inside the
-error it counts as zero; outside it the clocks are not synchronised and the case fails: nothing is
-clamped (`clocks.Latency`).
+A receiver reports the arrival time of each message; the latencies go into an HDR histogram of 3
+digits. They are corrected by the offset of the two clocks, which is measured over the broker before
+and after (`lab/timing.py`), and each is exact within the resulting error. A latency below zero but
+within the error counts as zero; outside the error the clocks are not synchronised and the case
+fails. No value is clamped (`clocks.Latency`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.errors import Rejected
+from tallystick.core.extras import importing
 from tallystick.core.verdict import Difference, Outcome
 from tallystick.lab.cases import Settings
 from tallystick.lab.clocks import Latency, State
@@ -41,7 +42,7 @@ _SECOND: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What each pair carries; `given` are more parameters of Appendix C."""
+    """The load of each pair; `given` are more parameters of Appendix C."""
 
     messages: int = 2000
     rate: int = 200
@@ -109,22 +110,23 @@ def judge_perf(instance: Instance, evidence: Evidence) -> Finding:
 
 def merge(found: Sequence[Mapping[int, int]], error: float) -> tuple[HdrHistogram, int]:
     """Put counted latencies into one histogram; give it, and how many are zero within the error."""
-    from hdrh.histogram import HdrHistogram  # noqa: PLC0415 (perf circuits only)
+    with importing("lab"):
+        from hdrh.histogram import HdrHistogram  # noqa: PLC0415 (perf circuits only)
 
     histogram, zeros = HdrHistogram(1, _LONGEST, _DIGITS), 0
     for value, count in (item for counted in found for item in counted.items()):
         state = Latency(value, error).state
         if state is State.NOT_SYNCHRONISED:
-            raise Rejected(f"{state}: a message came {-value} ns before it was sent, and the "
-                           f"clocks are known to {round(error)} ns", code="clock")  # fmt: skip
+            raise Rejected(f"{state}: a message arrived {-value} ns before it was sent, but the "
+                           f"clock error is only {round(error)} ns", code="clock")  # fmt: skip
         zeros += count if state is State.ZERO_WITHIN_ERROR else 0
         if not histogram.record_value(max(value, 0), count):
-            raise ValueError(f"a latency of {value} ns is no latency")
+            raise ValueError(f"{value} ns is not a valid latency")
     return histogram, zeros
 
 
 def describe(histogram: HdrHistogram) -> dict[str, Any]:
-    """Give what people read of a histogram, and the histogram itself, encoded (V2, compressed)."""
+    """Return the figures of a histogram, and the encoded histogram (V2, compressed)."""
     points = {f"p{point:g}": histogram.get_value_at_percentile(point) for point in PERCENTILES}
     ends = {"min": histogram.get_min_value(), "max": histogram.get_max_value()}
     mean = {"mean": round(histogram.get_mean_value())}

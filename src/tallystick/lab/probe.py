@@ -1,9 +1,9 @@
-"""One circuit on a real broker, by raw frames: do it, and say what was seen (sheet, 5.1).
+"""Run one circuit on a real broker with raw frames, and report what was seen (sheet, 5.1).
 
-A lane has connections of its own for the coordinator, the publisher, the receiver and the second
-consumer (the broker may close the last with its refusal), and a fresh queue for every circuit.
-Nothing is waited for by the clock: the end of a drain is a sentinel message that comes from another
-connection, a synchronous method follows what has no answer, and the depth is what a purge counts.
+A lane has its own connections for the coordinator, the publisher, the receiver and the second
+consumer (the broker may close the last one when it refuses), and a new queue for every circuit.
+Nothing waits for a fixed time: the end of a drain is a sentinel message from another connection, a
+synchronous method follows each method without an answer, and the depth is the count of a purge.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ class Lane:
         return channel
 
     def fresh(self) -> str:
-        """Give a queue name that nobody has had."""
+        """Return a new, unused queue name."""
         name = f"{self._prefix}.{next(self._numbers)}"
         self._queues.add(name)
         return name
 
     def forget(self, queue: str) -> None:
-        """Note that a queue is gone, or has to outlive this lane."""
+        """Note that a queue is deleted, or must stay after this lane."""
         self._queues.discard(queue)
 
     async def _sweep(self) -> None:
-        """Delete the queues of circuits that did not come to their end."""
+        """Delete the queues of unfinished circuits."""
         for queue in sorted(self._queues):
             try:
                 channel = await self.open("sweep")
@@ -102,7 +102,7 @@ class Lane:
         self._queues.clear()
 
     async def discard(self) -> None:
-        """Throw every connection away, so that the next circuit begins anew."""
+        """Close every connection, so that the next circuit starts clean."""
         for wire in self._wires.values():
             wire.cut()
             await wire.ended()
@@ -111,7 +111,7 @@ class Lane:
 
 @dataclass(slots=True)
 class _Circuit:
-    """What one circuit has opened."""
+    """The connections and queues of one circuit."""
 
     parameters: Parameters
     queue: str
@@ -128,7 +128,7 @@ def declare(queue: str, *, durable: bool) -> commands.Queue.Declare:
 
 
 async def probe(lane: Lane, parameters: Parameters, *, local: bool = False) -> Observation:
-    """Run one circuit and give what was seen."""
+    """Run one circuit and return the observations."""
     queue = lane.fresh()
     control = await lane.open("control")
     steps: list[Any] = [declare(queue, durable=parameters.durable)]
@@ -179,7 +179,7 @@ async def _second_consumer(lane: Lane, circuit: _Circuit) -> str:
 
 
 async def _publish(lane: Lane, circuit: _Circuit) -> tuple[str, int]:
-    """Publish, and give the refusal if there was one, and what was visible before the commit."""
+    """Publish; return the refusal, if any, and the messages visible before the commit."""
     given = circuit.parameters
     early = 0
     select = [commands.Tx.Select()] if given.transactional else []
@@ -219,7 +219,7 @@ def _messages(circuit: _Circuit, publisher: Channel) -> list[bytes]:
 
 
 async def _visible(circuit: _Circuit) -> int:
-    """Count what can be seen of messages that are not committed."""
+    """Count the visible messages of an open transaction."""
     returned = len(circuit.publisher.returns) if circuit.publisher else 0
     if circuit.receiver:
         return returned + len(await _drain(circuit))
@@ -273,7 +273,7 @@ def acknowledgements(mode: str, tags: list[int]) -> list[Any]:
 
 
 async def _finish(circuit: _Circuit) -> int:
-    """Give what is left on the queue, and take the queue away."""
+    """Return the messages left on the queue, and delete the queue."""
     control = circuit.control
     purged, _ = await control.ask(
         commands.Queue.Purge(queue=circuit.queue), commands.Queue.Delete(queue=circuit.queue)

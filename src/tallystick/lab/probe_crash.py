@@ -1,9 +1,10 @@
-"""The crash and the restart circuits: where acknowledge modes and persistence can be seen at all.
+"""The crash and restart circuits, which show the effect of acknowledge modes and persistence.
 
-Crash: four messages are delivered, the receiver does what its mode and the cut say, and its socket
-is cut. The broker has noticed when the receiver's own exclusive queue is gone and the other queue
-has no consumer; then the messages left are taken one by one (sheet, 5.5). Restart: messages are put
-in safety by a confirm or a commit, the broker is stopped and started, and what is left is counted.
+Crash: four messages are delivered, the receiver acts as its mode and the cut say, and its
+connection is cut. The broker has noticed when the receiver's exclusive queue is gone and the other
+queue has no consumer; then the remaining messages are taken one by one (sheet, 5.5). Restart:
+messages are made safe by a confirm or a commit, the broker is restarted, and the remaining messages
+are counted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _BODY: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is left on a queue: whether it is there, which messages, how many are redelivered."""
+    """The state of a queue: whether it exists, its messages, how many are redelivered."""
 
     there: bool = True
     left: tuple[int, ...] = ()
@@ -43,7 +44,7 @@ class Kept:
 
 
 async def probe_crash(lane: Lane, cut: str, *, durable: bool, persistent: bool) -> Kept:
-    """Cut a receiver at `mode/cut`, and give what is left."""
+    """Cut a receiver at `mode/cut`, and return the remaining messages."""
     queue = lane.fresh()
     control = await lane.open("control", declare(queue, durable=durable))
     messages = _messages(control, queue, CRASH_MESSAGES, _BODY, persistent=persistent)
@@ -79,7 +80,7 @@ async def _receive(wire: Wire, queue: str, mode: str, point: str) -> None:
 
 
 def _steps(mode: str, point: str, tags: list[int]) -> list[Any]:
-    """Give what a receiver has done when it is cut at this point."""
+    """Return the methods that a receiver has sent before this cut."""
     if mode == "pre_ack":  # acknowledged before it is processed, wherever that is cut
         return acknowledgements(mode, tags)
     if point == "before":
@@ -168,7 +169,7 @@ def _confirmed(channel: Channel) -> int:
 
 
 async def look_after_restart(lane: Lane, queue: str, size: int) -> Kept:
-    """Give what a restart has left of a queue, and take the queue away."""
+    """Return the messages that a queue has after a restart, and delete the queue."""
     there = await _passive(lane, queue)
     lane.forget(queue)
     if there is None:

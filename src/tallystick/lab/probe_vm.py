@@ -1,8 +1,8 @@
-"""The in-process broker `vm`: AMQP 0-9-1 as the text has it, small enough to be read whole.
+"""Run a circuit on a small model of AMQP 0-9-1, written from the text of the specification.
 
-It has bindings, queues, consumers and transactions, and knows nothing of the rule tables: that all
-9216 circuits on it give what the table says is a check of both. A `Fault` makes it an impostor,
-to show that the judgement can fail: each names one thing a bad broker or client does.
+It has bindings, queues, consumers and transactions, and does not use the rule tables: so running
+all 9216 circuits on it checks both. A `Fault` turns it into an impostor, to show that the judgement
+can fail: each names one error of a broker or a client.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAYLOAD: Final = FRAME_MAX - 8
 
 
 class Fault(StrEnum):
-    """What an impostor does."""
+    """The error of an impostor."""
 
     NONE = "none"
     LOSES_ONE = "loses_one"
@@ -64,7 +64,7 @@ class _Queue:
 def probe_vm(
     parameters: Parameters, *, local: bool = False, fault: Fault = Fault.NONE
 ) -> Observation:
-    """Run one circuit in this process and give what was seen."""
+    """Run one circuit in this process and return the observations."""
     queue = _Queue()
     received: list[_Message] = []
     returned: list[int] = []

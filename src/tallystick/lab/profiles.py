@@ -1,9 +1,9 @@
-"""One rule table per broker: what becomes of a message, by parameter (spec, `expected_results`).
+"""One rule table per broker: the result of a message, by parameter (spec, `expected_results`).
 
-A profile is an ordered table; the first row whose conditions hold decides. The rows that depart
-from the text of AMQP 0-9-1 stand first and carry the reason; below them stands the text itself,
-which is also the whole profile of the in-process broker `vm`. A row may hold for some versions
-only: the version of the broker that runs decides (sheet, 5.2 to 5.5).
+A profile is an ordered table; the first row whose conditions are true decides. Rows that differ
+from the text of AMQP 0-9-1 come first and have a reason; the rows of the text follow. They alone
+are the profile of the in-process broker `vm`. A row may apply to some versions only: the version of
+the running broker decides (sheet, 5.2 to 5.5).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["PROFILES", "Kind", "Profile", "Result", "Row", "find_profile", "vers
 
 
 class Kind(StrEnum):
-    """What becomes of the messages of a circuit."""
+    """The possible results for the messages of a circuit."""
 
     DELIVERED = "delivered"
     QUEUED = "queued"
@@ -88,7 +88,7 @@ _RABBITMQ: Final = (
     Row(
         {"durable": False},
         Result(Kind.REFUSED, 541, "connection", "declare"),
-        "since 4.3 a queue that is neither durable nor exclusive is refused (deprecated feature "
+        "since 4.3 a queue that is neither durable nor exclusive is rejected (deprecated feature "
         "transient_nonexcl_queues)",
         since="4.3",
     ),
@@ -117,8 +117,8 @@ _QPID: Final = (
     Row(
         {**_ROUTED, "immediate": True},
         Result(Kind.NONDETERMINISTIC, 313),
-        "Broker-J tests whether an immediate message was delivered while the consumer is still "
-        "being told of it: it is delivered or returned, never both and never neither",
+        "Broker-J checks whether an immediate message was delivered while its delivery is still in "
+        "progress: the message is either delivered or returned, never both and never neither",
     ),
     *AMQP,
 )
@@ -146,7 +146,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
         {
             "tx/acked": (
                 (4, 0),
-                "Broker-J gives back what was acknowledged but not committed as if it were new",
+                "Broker-J redelivers acknowledged, uncommitted messages as if they were new",
             )
         },
     ),
@@ -161,7 +161,7 @@ def find_profile(name: str, version: str) -> Profile:
         raise UsageError(
             f"there is no profile for {name!r}",
             code="profile",
-            hint=f"one of {', '.join(PROFILES)}",
+            hint=f"use one of {', '.join(PROFILES)}",
         )
     every = PROFILES[name]
     rows = tuple(row for row in every.rows if _holds(row, version))

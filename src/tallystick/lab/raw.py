@@ -1,9 +1,9 @@
-"""AMQP 0-9-1 in raw frames over one socket, for a client that must be able to say everything.
+"""AMQP 0-9-1 in raw frames over one socket, for a client that must be able to send anything.
 
-Methods are written and read by `pamqp`; content headers and bodies stay the bytes they were. A
-broker that closes a channel or the connection is an answer, not an accident: it is kept as a
-`Refusal` with level, code and text, and raised to whoever waits for a reply on it. A socket that
-ends without a word is `Gone`. Methods may be sent in a burst; the replies come in their order.
+`pamqp` writes and reads methods; content headers and bodies stay bytes. When a broker closes a
+channel or the connection, that is an answer: it is kept as a `Refusal` with level, code and text,
+and raised to the caller that waits for a reply. A socket that closes without a reason is `Gone`.
+Methods may be sent in a burst; the replies arrive in the same order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def read_address(url: str) -> Address:
     except ValueError:  # it is no number, or too large for one
         port = 0
     if parts.scheme != "amqp" or not parts.hostname or not port:
-        raise UsageError(f"{url!r} is no AMQP URL", code="url", hint="amqp://user:pass@host:port/")
+        raise UsageError(
+            f"{url!r} is not an AMQP URL", code="url", hint="amqp://user:pass@host:port/"
+        )
     return Address(
         parts.hostname,
         port,
@@ -100,7 +102,7 @@ class Content:
 
 
 class Channel:
-    """One channel: replies in their order, and what comes unasked in lists of its own."""
+    """One channel: replies in order, and unrequested methods in separate lists."""
 
     def __init__(self, wire: Wire, number: int) -> None:
         self._wire: Final = wire
@@ -166,7 +168,7 @@ class Channel:
         """Take a header or a body frame."""
         content = self._partial
         if content is None:
-            raise Gone("content came without a method before it")
+            raise Gone("content arrived without a method before it")
         if kind == _HEADER:
             content.head = payload
         else:
@@ -179,7 +181,7 @@ class Channel:
             self._wake()
 
     def fail(self, refusal: Refusal | Gone) -> None:
-        """End the channel; whoever waits is told."""
+        """Close the channel and wake all waiters."""
         self.refusal = self.refusal or refusal
         self._wake()
 
@@ -224,8 +226,8 @@ class Wire(asyncio.Protocol):
         self.write(b"AMQP\x00\x00\x09\x01")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell everybody who still waits."""
-        self._end(Gone(str(exc or "the socket was closed")))
+        """Wake all waiters with the error."""
+        self._end(Gone(str(exc or "the connection was closed")))
         if not self._ended.done():
             self._ended.set_result(None)
 
@@ -238,14 +240,14 @@ class Wire(asyncio.Protocol):
             kind, number, size = _FRAME.unpack_from(buffer, at)
             end = at + _FRAME.size + size + 1
             if kind == ord("A"):
-                self._end(Gone("the broker does not speak AMQP 0-9-1"))
+                self._end(Gone("the broker does not support AMQP 0-9-1"))
                 return
             if len(buffer) < end:
                 break
             whole = bytes(buffer[at:end])
             at = end
             if whole[-1] != _END:
-                self._end(Gone("a frame does not end as frames do"))
+                self._end(Gone("a frame has no end marker"))
                 return
             self._take(kind, number, whole)
         del buffer[:at]
@@ -340,7 +342,7 @@ _ABOUT: Final[dict[str, Any]] = {
 
 
 def encode(channel: Channel, publish: Any, head: bytes, body: bytes, frame_max: int) -> bytes:
-    """Give the frames of one message: the method, the content header as it is, the body."""
+    """Return the frames of one message: the method, the unchanged content header, the body."""
     size = frame_max - _OVERHEAD
     parts = [channel.encode(publish), _framed(_HEADER, channel.number, head)]
     parts += [

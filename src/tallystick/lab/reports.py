@@ -1,8 +1,8 @@
-"""Reports of clients, message by message, put together into what a judge reads.
+"""Merge the reports of clients, message by message, into the evidence for a judge.
 
-A client lists what happened since its last report, by kind, and adds nothing up. Here the lists of
-a role are joined, and become streams by consumer, sender, correlation id and publisher (IOP-38),
-runs of numbers, digests and latencies (docs/reference/lab-protocol.md, Reports).
+A client lists what happened since its last report, by kind, and computes no sums. This module joins
+the lists of a role into streams by consumer, sender, correlation id and publisher (IOP-38), ranges
+of numbers, digests and latencies (docs/reference/lab-protocol.md, Reports).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _read_returned(told: Mapping[str, Any], about: Mapping[str, Any]) -> list[in
 def join_reports(
     role: Role, before: Control | None, said: Control, about: Mapping[str, Any]
 ) -> Control:
-    """Add a report to those of the same role before it; `about` is what the client can tell."""
+    """Merge a report into the earlier ones of the role; `about` describes the client."""
     lists = {name: said.body.get(name, []) for name in _LISTS}
     older = before.body if before else _NOTHING
     read = _read_sent if role is Role.SENDER else partial(_read_received, about=about)

@@ -1,7 +1,7 @@
-"""One run of the lab, written to a journal line by line.
+"""Run the lab once, and write the journal line by line.
 
-The head is written when it is known who takes part, the foot when the run has ended, however it
-ended: a run whose broker was killed has a complete journal (law 6).
+The head is written when the participants are known, the foot when the run has ended for any reason:
+a run whose broker was killed also has a complete journal (law 6).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from time import perf_counter
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import tallystick
 from tallystick.core.capture import write as write_capture
@@ -28,9 +29,11 @@ from tallystick.core.journal import (
 from tallystick.core.verdict import Verdict
 from tallystick.lab.captured import capture_case
 from tallystick.lab.instance import Group, Instance
-from tallystick.lab.shell import Place, conduct
 from tallystick.lab.state import Action, Judged, Live, Member, Note, Plan, State
 from tallystick.suites.known import reason_for
+
+if TYPE_CHECKING:
+    from tallystick.lab.shell import Place
 
 __all__ = ["SUITE", "About", "choose", "run_lab"]
 
@@ -39,7 +42,7 @@ SUITE = "lab"
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the journal says of the run: when, on which broker, and more versions by name."""
+    """The head data of the journal: time, broker and other versions."""
 
     time: str
     broker: str
@@ -68,7 +71,7 @@ def choose(
 
 @dataclass(slots=True)
 class _Book:
-    """The journal as it is written."""
+    """The journal while it is written."""
 
     plan: Plan
     about: About
@@ -81,7 +84,7 @@ class _Book:
     notes: list[str] = field(default_factory=list)
 
     def take(self, state: State, action: Action) -> None:
-        """Write what belongs into a journal."""
+        """Write the journal lines of an action."""
         if isinstance(action, Judged):
             self.open(state.members)
             record = Record(action.verdict, reason_for(self.known, action.verdict.case))
@@ -98,7 +101,7 @@ class _Book:
         try:
             found = capture_case(self.about.broker, live.instance, live.reports)
         except (LookupError, TypeError, ValueError, AttributeError, Rejected) as error:
-            self.notes.append(f"{live.instance.name}: not captured: {error!r}")
+            self.notes.append(f"{live.instance.name}: could not be captured: {error!r}")
             return
         for one in found:
             self.capture(write_capture(one) + b"\n")
@@ -136,6 +139,8 @@ def run_lab(
     `known` names failures by pattern, with the reason; they run all the same (law 8). `capture`
     gets the lines of what was sent and received.
     """
+    from tallystick.lab.shell import conduct  # noqa: PLC0415 (it needs the extra `lab`)
+
     began = perf_counter()
     book = _Book(plan, about, write, advance, known, capture)
     members = conduct(plan, place, book.take)

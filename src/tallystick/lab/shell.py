@@ -1,9 +1,9 @@
-"""The coordinator's thin shell over pika: it does what `step` says and tells it what happened.
+"""The I/O of the coordinator over pika: it performs the actions of `step` and reports events.
 
-Two connections: one for control messages, one for the queues of the cases, so that a refusal there
-does not end the conversation (IOP-37). Messages to a client's private key are mandatory: when one
-comes back, that client is gone. A connection that breaks is `Lost`, and the run ends with a verdict
-for every case.
+There are two connections: one for control messages, one for the queues of the cases, so that a
+refusal there does not end the conversation (IOP-37). Messages to a client's private key are
+mandatory: a returned one means that the client has stopped. A broken connection is `Lost`, and the
+run ends with a verdict for every case.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Place:
     password: str = "guest"  # noqa: S105 (the default of every AMQP broker)
 
     def parameters(self) -> pika.ConnectionParameters:
-        """Give what pika connects with."""
+        """Return the connection parameters for pika."""
         return pika.ConnectionParameters(
             self.host,
             self.port,
@@ -81,14 +81,14 @@ class Place:
 def conduct(
     plan: Plan, place: Place, report: Callable[[State, Action], object]
 ) -> Mapping[str, Member]:
-    """Run a plan to its end; every action is also given to `report`. Gives who took part."""
+    """Run a plan to its end; `report` gets every action. Returns the participants."""
     try:
         shell = _Shell(plan, place)
     except (pika.exceptions.AMQPError, OSError) as error:
         raise Unavailable(
-            f"there is no broker at {place.host}:{place.port}{place.vhost}: {_words(error)}",
+            f"no broker answers at {place.host}:{place.port}{place.vhost}: {_words(error)}",
             code="broker_unreachable",
-            hint="tally broker up rabbitmq, then give its port with -p",
+            hint="start one with `tally broker up rabbitmq`, then pass its port with -p",
         ) from error
     try:
         return shell.run(report)
@@ -126,7 +126,7 @@ class _Shell:
             self._state, self._actions = step(self._state, self._events.popleft())
 
     def _time(self) -> int:
-        """Give Unix time in ns that nobody sets: as at the start of the run, and even since."""
+        """Return Unix time in ns from a steady clock that was set at the start of the run."""
         return self._origin + monotonic_ns()
 
     def _safely(self, do: Callable[[], object]) -> None:
@@ -216,7 +216,7 @@ class _Shell:
         return left
 
     def close(self) -> None:
-        """Close what is open; of cases that did not come to their end, end roles and queues."""
+        """Close the connections; end the roles and queues of unfinished cases."""
         for connection in (self._queues, self._control):
             if connection is not None and connection.is_open:
                 with suppress(pika.exceptions.AMQPError, AttributeError):
@@ -236,7 +236,7 @@ class _Shell:
 
 
 def _words(error: BaseException) -> str:
-    """Give the innermost words of what pika wraps."""
+    """Return the innermost text of an error that pika wraps."""
     wrapped = getattr(error, "exception", None)
     inner = (wrapped,) if wrapped else getattr(error, "exceptions", None) or error.args
     if inner and isinstance(inner[-1], BaseException):

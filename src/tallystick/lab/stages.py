@@ -1,14 +1,14 @@
-"""One instance from stage to stage: pure functions of the coordinator's state.
+"""Move one instance from stage to stage: pure functions of the coordinator's state.
 
     PREPARING   the queues are made (IOP-44)
     TIMING      of a timed one: the clocks are asked, before and after (`lab/timing.py`)
     ASSIGNING   ASSIGN_ROLE to every part, until all have accepted (IOP-28, 29)
     SENDING     START to every sender, until all have reported (IOP-30, 31)
     COLLECTING  STATUS_REQUEST to every receiver, until all have reported (IOP-49)
-    DRAINING    the queues are deleted; then the judge speaks
+    DRAINING    the queues are deleted; then the judge decides
 
-A circuit with batches goes from COLLECTING back to SENDING. Receivers that compete for a queue are
-asked until their sum is right. What a client says out of turn is of no account.
+A circuit with batches goes from COLLECTING back to SENDING. Receivers that share a queue are asked
+until their sum is right. A message of a client at the wrong stage is ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def prepared(state: State, number: int, refusal: str, actions: list[Action]) -> 
         right = due and refusal.startswith(due)
         outcome = Outcome.PASSED if right else Outcome.ERRORED
         return give_up_on(
-            state, number, Finding(outcome, f"the broker refused a queue: {refusal}"), actions
+            state, number, Finding(outcome, f"the broker rejected a queue: {refusal}"), actions
         )
     if live.instance.timed:
         return _time(state, number, live, actions)
@@ -77,7 +77,7 @@ def _time(state: State, number: int, live: Live, actions: list[Action]) -> State
 
 
 def timed(state: State, control: Control, stamp: int, actions: list[Action]) -> State:
-    """Take the time of a client; go on when all have told theirs."""
+    """Record the time of a client; continue when all have answered."""
     state, done = hear_clock(state, control, stamp, actions)
     return state if done is None else _go_on(state, done, state.live[done], actions)
 
@@ -95,7 +95,7 @@ def _assign(state: State, number: int, live: Live, actions: list[Action]) -> Sta
 
 
 def talk(state: State, control: Control, actions: list[Action]) -> State:
-    """Take in what a client says about an instance; what is out of turn is of no account."""
+    """Handle a message about an instance; a message at the wrong stage is ignored."""
     run, _, rest = control.assignment.partition("/case/")
     number_text, _, part_text = rest.partition("/")
     if run != state.plan.run or not (number_text.isdecimal() and part_text.isdecimal()):
@@ -228,7 +228,7 @@ def _collect(state: State, number: int, live: Live, actions: list[Action], *, fi
 
 
 def _returned(live: Live) -> int:
-    """Count what came back to the senders: nobody has to wait for it."""
+    """Count the messages returned to the senders."""
     lists = [report.body.get("returned") for report in live.reports.values()]
     return sum(len(one) for one in lists if isinstance(one, list))
 
@@ -242,7 +242,7 @@ def _drain(state: State, number: int, live: Live, actions: list[Action]) -> Stat
 
 
 def drained(state: State, number: int, left: int, actions: list[Action]) -> State:
-    """Let the judge speak once the queues are gone."""
+    """Call the judge when the queues are deleted."""
     live = state.live.get(number)
     if live is None or live.stage is not Stage.DRAINING:
         return state
@@ -291,7 +291,7 @@ def call_off(state: State, number: int) -> list[Say]:
 
 
 def give_up_on(state: State, number: int, finding: Finding, actions: list[Action]) -> State:
-    """Call off what still holds a role, and clear up."""
+    """Cancel the remaining roles, and clean up."""
     live = state.live[number]
     actions += call_off(state, number)
     return _drain(state, number, replace(live, give_up=live.give_up or finding), actions)

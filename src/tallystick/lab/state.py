@@ -40,7 +40,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run: whom to expect, what to do, and how to count those that opted out."""
+    """A run: the expected clients, the cases, and the outcome of declined cases."""
 
     run: str
     groups: tuple[Group, ...]
@@ -64,7 +64,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Garbled:
-    """Something came that is no control message of a client."""
+    """A message that is not a control message of a client arrived."""
 
     at: float
     reason: str
@@ -88,7 +88,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """The queues of an instance are gone; so many messages were left on them."""
+    """The queues of an instance are deleted; this many messages were left on them."""
 
     at: float
     number: int
@@ -97,7 +97,7 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class Unrouted:
-    """A message to a client's private key found no queue: the client is gone."""
+    """A message to a client's private key found no queue: the client has stopped."""
 
     at: float
     client: str
@@ -105,7 +105,7 @@ class Unrouted:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The broker is gone."""
+    """The connection to the broker is lost."""
 
     at: float
     reason: str

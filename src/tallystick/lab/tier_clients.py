@@ -1,11 +1,10 @@
 """The tiers of the thorough procedure between language clients, for every ordered pair of them.
 
-The parameter sets and the profiles are those of the raw tiers (`lab/tiers.py`); the ends are the
-clients' libraries. What a library cannot express its client declines, with the reason, for the role
-that needs it. The receiver reports each message whole, so bodies, delivery mode and order are seen;
-the sender's digest says that it sent them all.
-What a library does not show is left to the raw tier: body frames, a second consumer, and whether
-anything can be seen before a commit.
+The parameter sets and profiles are those of the raw tiers (`lab/tier_table.py`); the ends are the
+libraries of the clients. A client declines a role that its library does not support, with the
+reason. The receiver reports each whole message, so bodies, delivery mode and order are checked; the
+digest of the sender shows that it sent them all. Only the raw tiers check what a library does not
+show: body frames, a second consumer, and messages visible before a commit.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tallystick.lab.judge import judge_trouble
 from tallystick.lab.pairs import Trial, trial_group
 from tallystick.lab.payload import digest_of, first_difference, make_body
 from tallystick.lab.profiles import Kind, Profile
-from tallystick.lab.tiers import DEPARTS, TIERS, summarize_result
+from tallystick.lab.tier_table import DEPARTS, TIERS, summarize_result
 
 __all__ = ["CLIENT_TIERS", "tier_groups", "tier_trial"]
 
@@ -48,7 +47,7 @@ def tier_groups(settings: Settings, tier: str, profile: Profile) -> tuple[Group,
 
 
 def tier_trial(settings: Settings, tier: str, given: Parameters, profile: Profile) -> Trial:
-    """Give what a pair does with one parameter set, and the judge that knows what must be seen."""
+    """Return the trial of a pair for one parameter set, and its judge."""
     expected = _seen_by_a_client(expected_results(given, profile))
     both = {
         **{name: value for name, value in as_mapping(given).items() if name not in _OF_QUEUE},
@@ -80,7 +79,7 @@ def _judge(expected: Expectation, instance: Instance, evidence: Evidence) -> Fin
         found = _observe(instance, evidence)
         other = tuple(_other_trouble(instance, evidence))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return Finding(Outcome.ERRORED, f"a report broke the protocol: {error!r}")
+        return Finding(Outcome.ERRORED, f"a report violates the protocol: {error!r}")
     differences = (*compare(expected, found), *other)
     summary = summarize_result(expected, found)
     reason = f"{summary}; {DEPARTS}{expected.departs}" if expected.departs else summary
@@ -88,7 +87,7 @@ def _judge(expected: Expectation, instance: Instance, evidence: Evidence) -> Fin
 
 
 def _other_trouble(instance: Instance, evidence: Evidence) -> Iterator[Difference]:
-    """Give what went wrong besides the refusal of the sender, which is part of the observation."""
+    """Return the errors besides the refusal of the sender, which is part of the observation."""
     for one in judge_trouble(instance, evidence):
         if one.pointer != "/0/sender/closed":
             yield one

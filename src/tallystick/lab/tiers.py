@@ -1,36 +1,27 @@
-"""The tiers of the thorough procedure: which circuits, on which broker, and the verdict on each.
+"""Run the tiers of the thorough procedure on a broker, and judge each circuit.
 
-`full` is all 9216 sets, `pairwise`, `3way` and `4way` are covering arrays of them, `local` puts
-both ends on one connection, `crash` cuts receivers and `restart` stops and starts the broker. Many
-circuits run side by side, each on a lane of its own. Every case ends in exactly one verdict: a
-broker that dies leaves errored ones, and when it answers nobody any more the rest is not tried.
+`lab/tier_table.py` lists the circuits of a tier. Many circuits run in parallel, each on its own
+lane. Every case gets exactly one verdict: if the broker dies, its cases are errored, and when it no
+longer answers at all, the rest is not tried.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Final
 
-from tallystick.core.errors import UsageError
 from tallystick.core.verdict import Difference, Outcome, Verdict
 from tallystick.lab.combinations import (
     BODY_SIZES,
     Parameters,
-    all_combinations,
-    local_combinations,
-    name_of,
 )
-from tallystick.lab.covering import cover
 from tallystick.lab.expected import (
     CRASH_MESSAGES,
-    Expectation,
     Observation,
     compare,
-    crash_cuts,
     decide,
     expected_crash,
     expected_restart,
@@ -39,82 +30,13 @@ from tallystick.lab.expected import (
 from tallystick.lab.probe import Lane, probe
 from tallystick.lab.probe_crash import Kept, look_after_restart, probe_crash, put_in_safety
 from tallystick.lab.probe_vm import probe_vm
-from tallystick.lab.profiles import Kind, Profile
+from tallystick.lab.profiles import Profile
 from tallystick.lab.raw import Address, Gone, Refusal
+from tallystick.lab.tier_table import DEPARTS, LANES, TierCase, summarize_result
 
-__all__ = [
-    "DEPARTS", "LANES", "TIERS", "VM", "TierCase", "judge", "judge_refusal", "run_here",
-    "run_restart", "run_tier", "summarize_result", "tier_cases",
-]  # fmt: skip
+__all__ = ["judge", "judge_refusal", "run_here", "run_restart", "run_tier"]
 
-LANES: Final = 8
-VM: Final = "vm"
-DEPARTS: Final = "departs from AMQP: "
-"""Stands in the reason of a verdict before the reason of its profile."""
-_BOTH: Final = (False, True)
-_NO_PROCESS: Final = "the in-process broker has no socket to cut and no process to restart"
-
-
-@dataclass(frozen=True, slots=True)
-class TierCase:
-    """One circuit of a tier; `name` is `tier/<tier>/<broker>/<set>`. `cut` is for crashes only."""
-
-    name: str
-    tier: str
-    parameters: Parameters
-    cut: str = ""
-
-
-TIERS: Final[Mapping[str, Callable[[], Sequence[Parameters]]]] = {
-    "full": all_combinations,
-    "pairwise": partial(cover, 2),
-    "3way": partial(cover, 3),
-    "4way": partial(cover, 4),
-    "local": local_combinations,
-    "crash": lambda: [Parameters(durable=d, persistent=p) for d in _BOTH for p in _BOTH],
-    "restart": lambda: [
-        Parameters(durable=d, persistent=p, transactional=t, message_size=size)
-        for d in _BOTH
-        for p in _BOTH
-        for t in _BOTH
-        for size in BODY_SIZES
-    ],
-}
-"""Every tier, and the parameter sets it runs."""
-
-
-def tier_cases(tier: str, broker: str, only: str = "") -> tuple[TierCase, ...]:
-    """Give the circuits of a tier; `only` is a name, or a part of several."""
-    if tier not in TIERS:
-        raise UsageError(
-            f"there is no tier {tier!r}", code="tier", hint=f"one of {', '.join(TIERS)}"
-        )
-    every = tuple(_cases(tier, broker))
-    chosen = tuple(one for one in every if only == one.name) or tuple(
-        one for one in every if only in one.name
-    )
-    if not chosen:
-        raise UsageError(
-            f"no circuit of {tier} has {only!r} in its name",
-            code="no_case",
-            hint=f"tally lab combinations {tier}",
-        )
-    return chosen
-
-
-def _cases(tier: str, broker: str) -> Iterator[TierCase]:
-    for parameters in TIERS[tier]():
-        if tier == "crash":
-            for cut in crash_cuts():
-                about = replace(parameters, ack_mode=cut.partition("/")[0])
-                yield TierCase(f"tier/crash/{broker}/{cut}/{_safety(about)}", tier, about, cut)
-        else:
-            yield TierCase(f"tier/{tier}/{broker}/{name_of(parameters)}", tier, parameters)
-
-
-def _safety(parameters: Parameters) -> str:
-    on = [flag for flag in ("persistent", "durable") if getattr(parameters, flag)]
-    return "+".join(on) or "none"
+_NO_PROCESS: Final = "the in-process broker has no connection to cut and no process to restart"
 
 
 async def run_tier(
@@ -170,7 +92,7 @@ async def _judge(lane: Lane, case: TierCase, profile: Profile, limit: float) -> 
         verdict = judge_refusal(case, profile, refusal)
     except TimeoutError:
         await lane.discard()
-        verdict = Verdict(case.name, Outcome.ERRORED, f"no answer in {limit:g} s")
+        verdict = Verdict(case.name, Outcome.ERRORED, f"no answer within {limit:g} s")
     except (Gone, OSError) as error:
         await lane.discard()
         verdict = Verdict(case.name, Outcome.ERRORED, str(error) or type(error).__name__)
@@ -187,7 +109,7 @@ async def _see(lane: Lane, case: TierCase) -> Observation | Kept:
 
 
 def judge(case: TierCase, profile: Profile, found: Observation | Kept) -> Verdict:
-    """Compare what was seen with what the profile says."""
+    """Compare the observations with the profile."""
     if isinstance(found, Kept):
         wanted, why = _expected_kept(case, profile)
         return _verdict(case, _kept_differences(wanted, found), f"{len(wanted.left)} left", why)
@@ -212,14 +134,6 @@ def _verdict(
     reason = f"{summary}; {DEPARTS}{departs}" if departs else summary
     outcome = Outcome.FAILED if differences else Outcome.PASSED
     return Verdict(case.name, outcome, reason, differences)
-
-
-def summarize_result(expected: Expectation, found: Observation) -> str:
-    """Say in words what the profile expects, or how a race came out."""
-    result = expected.result
-    if result.kind is Kind.NONDETERMINISTIC:
-        return f"a race: {len(found.received)} received, {len(found.returned)} returned"
-    return " ".join(filter(None, (result.kind, result.level, str(result.code or ""))))
 
 
 def _expected_kept(case: TierCase, profile: Profile) -> tuple[Kept, str]:
@@ -292,7 +206,7 @@ async def _trying(
     tell: Callable[[Verdict], None],
     limit: float,
 ) -> None:
-    """Do one step; what goes wrong is the case's verdict."""
+    """Do one step; an error is the verdict of the case."""
     try:
         async with asyncio.timeout(limit):
             await do(lane, case)
@@ -301,7 +215,7 @@ async def _trying(
         tell(judge_refusal(case, profile, refusal))
     except (Gone, OSError, TimeoutError) as error:
         await lane.discard()
-        tell(Verdict(case.name, Outcome.ERRORED, str(error) or f"no answer in {limit:g} s"))
+        tell(Verdict(case.name, Outcome.ERRORED, str(error) or f"no answer within {limit:g} s"))
 
 
 def run_here(cases: Sequence[TierCase], profile: Profile, tell: Callable[[Verdict], None]) -> None:

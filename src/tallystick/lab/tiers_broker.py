@@ -1,6 +1,6 @@
-"""A broker for a tier: one of our own on empty data that can be restarted, or one that is there.
+"""A broker for a tier: a private one with empty data that can be restarted, or a running one.
 
-The profile follows the version the broker itself says when one connects to it, not the recipe.
+The profile is chosen by the version that the broker reports on connection, not by the recipe.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tallystick.brokers.owner import scratch
 from tallystick.brokers.servers import SILENT, Talk, down, up
 from tallystick.core.errors import Unavailable
 from tallystick.lab.raw import Address, Gone, Refusal, Wire, read_address
@@ -30,22 +31,23 @@ class Broker:
 @contextmanager
 def own_broker(name: str, talk: Talk = SILENT) -> Iterator[Broker]:
     """Have a broker on empty data for a while; nothing stays of it."""
-    with tempfile.TemporaryDirectory(prefix="tally-") as folder:
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         home = Path(folder)
 
         async def restart() -> Address:
             await asyncio.to_thread(down, name, home=home)
-            again = await asyncio.to_thread(up, name, home=home, talk=talk)
+            again = await asyncio.to_thread(up, name, home=home, talk=talk, stays=False)
             return read_address(again.url)
 
         try:
-            yield Broker(read_address(up(name, fresh=True, home=home, talk=talk).url), restart)
+            server = up(name, fresh=True, home=home, talk=talk, stays=False)
+            yield Broker(read_address(server.url), restart)
         finally:
             down(name, wipe=True, home=home, limit=0.0)
 
 
 def at_url(url: str) -> Broker:
-    """Use a broker that runs already; it is not ours to restart."""
+    """Use a running broker; it cannot be restarted."""
     return Broker(read_address(url))
 
 
@@ -55,9 +57,9 @@ async def ask_version(address: Address) -> str:
         wire = await Wire.open(address)
     except (OSError, TimeoutError, Refusal, Gone) as error:
         raise Unavailable(
-            f"no broker at {address.host}:{address.port}: {error}",
+            f"no broker answers at {address.host}:{address.port}: {error}",
             code="broker",
-            hint="tally broker up NAME, or leave --url away",
+            hint="start one with `tally broker up NAME`, or leave out --url",
         ) from error
     await wire.close()
     return str(wire.server.get("version", ""))

@@ -1,12 +1,12 @@
-"""Ask the clocks of an instance's clients over the broker, before it and after it (Appendix E).
+"""Measure the clocks of an instance's clients over the broker, before and after it (Appendix E).
 
-    TIMING      CLOCK_SYNCH to one client after the other, back to back, until its clock is known
-                well enough (`clocks.wants_more`); answers that contradict each other fail the case
+    TIMING      CLOCK_SYNCH to one client after the other, without pauses, until its clock is known
+                well enough (`clocks.wants_more`); contradicting answers fail the case
 
-The offset of a client is its clock less the coordinator's. The sender's offset less the receiver's
-is the shift that turns `arrival - SENT_NS` into a latency. The burst after the traffic says how far
-each clock went meanwhile: at a steady rate its error is largest at one of the two ends. A client
-that sends to itself has one clock: no question, shift and error zero.
+The offset of a client is its clock minus the coordinator's. The sender's offset minus the
+receiver's is the shift that turns `arrival - SENT_NS` into a latency. The burst after the traffic
+shows the drift of each clock: at a steady rate its error is largest at one of the two ends. A
+client that sends to itself has one clock: shift and error are zero.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def start_timing(state: State, number: int, live: Live, actions: list[Action]) -
 
 
 def _asked(live: Live) -> str:
-    """Give the client whose turn it is."""
+    """Return the client to ask next."""
     return live.instance.parts[min(live.pending)].client
 
 
@@ -54,7 +54,7 @@ def _ask(state: State, number: int, live: Live, actions: list[Action]) -> None:
 def hear_clock(
     state: State, control: Control, stamp: int, actions: list[Action]
 ) -> tuple[State, int | None]:
-    """Take an answer in; give the number of the instance whose timing is over with it, if any."""
+    """Record an answer; return the number of the instance whose timing is complete, if any."""
     run, _, text = control.assignment.partition("/clock/")
     number = int(text) if run == state.plan.run and text.isdecimal() else -1
     live = state.live.get(number)
@@ -87,7 +87,7 @@ def _next_client(live: Live, client: str) -> Live:
 
 
 def shift_of(burst: Burst, sender: str, receiver: str) -> int:
-    """Give what must be added to `arrival - SENT_NS`, in nanoseconds."""
+    """Return the shift to add to `arrival - SENT_NS`, in nanoseconds."""
     return round(burst.get(sender, ZERO).offset - burst.get(receiver, ZERO).offset)
 
 
@@ -102,5 +102,5 @@ def error_of(bursts: Sequence[Burst], sender: str, receiver: str) -> float:
 
 
 def _strayed(ends: Sequence[Estimate]) -> float:
-    """Give how far a clock can have gone from what the first burst says of it."""
+    """Return the maximum drift of a clock from its first burst."""
     return max(abs(end.offset - ends[0].offset) + end.bound for end in ends)

@@ -1,8 +1,8 @@
 """Divide circuits and receivers over nodes as evenly as possible (specification, Probing).
 
-C circuits, each of N consumers, over P nodes that may publish and R that may receive. The first r
-of n nodes get one more when the division leaves a rest of r. With `single_role` no node plays both
-roles; when that leaves none to receive, the test fails here, before anything is sent.
+C circuits with N consumers each are divided over P nodes that may publish and R nodes that may
+receive. If the division has a remainder of r, the first r nodes get one more. With `single_role` no
+node has both roles; if then no node can receive, the test fails here, before anything is sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Requested:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One circuit on real nodes: who publishes, and which consumers each receiver plays."""
+    """One circuit on real nodes: the publisher, and the consumers of each receiver."""
 
     publisher: str
     receivers: tuple[tuple[str, tuple[int, ...]], ...]
@@ -49,7 +49,7 @@ def place(
     left = [node for node in receivers if not (requested.single_role and node in publishing)]
     if not publishing or not left:
         raise UsageError(
-            f"{len(publishing)} nodes publish and none is left to receive"
+            f"{len(publishing)} nodes publish, so no node can receive"
             if publishing
             else "no node can publish",
             code="topology",
@@ -82,7 +82,7 @@ def _gather(seats: Sequence[str], count: int) -> tuple[tuple[str, tuple[int, ...
 
 
 def describe(requested: Requested, placed: Sequence[Placed]) -> str:
-    """Say what was asked for and what was done, in one line of the journal."""
+    """Describe the requested and the actual topology in one line of the journal."""
     publishers: dict[str, int] = {}
     receivers: dict[str, int] = {}
     for circuit in placed:

@@ -1,10 +1,9 @@
-"""Header values between the lab and a client that has them in the words of its library.
+"""Convert header values between the lab and a client that uses the type names of its library.
 
-Everywhere in the lab a header value is tagged: `["I", "7"]` (docs/reference/lab-protocol.md, Tagged
-values). A library or a language that writes its own values in JSON spares its client a table of
-seventeen types: such a value is `{"LongInt": 7}`, and `types` of the client's manifest says that
-`LongInt` is `I`. The name is that of the type the library has in its hands, so a type that it
-misread is seen.
+In the lab a header value has a tag: `["I", "7"]` (docs/reference/lab-protocol.md, Tagged values).
+If a library writes its own values as JSON, its client needs no table of seventeen types: such a
+value is `{"LongInt": 7}`, and `types` in the client's manifest says that `LongInt` is `I`. The name
+is that of the type in the library, so a misread type is noticed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def write_values(table: Mapping[str, Any], about: Mapping[str, Any]) -> Mapping[
 
 
 def read_values(told: Mapping[str, Any] | None, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the header table that a client told, tagged; nothing is an empty one."""
+    """Return the header table of a client as tagged values; None is an empty table."""
     return {name: _read(value, about.get("types", {})) for name, value in (told or {}).items()}
 
 
@@ -53,7 +52,7 @@ def _write(tagged: list[Any], names: Mapping[str, str]) -> Any:
         case ["f" | "d", text]:
             value = float(text)
             if not isfinite(value):
-                raise ValueError(f"JSON has no {text}")
+                raise ValueError(f"JSON does not allow {text}")
         case [_, text]:
             value = int(text)
     return {names[tagged[0]]: value}
@@ -85,11 +84,11 @@ def _read(told: Any, types: Mapping[str, str]) -> list[Any]:
 
 
 def _read_bytes(tag: str, value: Any) -> list[Any]:
-    """Give a string or bytes, told as text, as base64 or as a list of numbers."""
+    """Return a string or bytes from text, base64 or a list of numbers."""
     if tag == "S" and isinstance(value, str):
         return [tag, value]
     if not isinstance(value, str | list):
-        raise TypeError(f"{value!r} is no text and no list of numbers")
+        raise TypeError(f"{value!r} is neither text nor a list of numbers")
     found = b64decode(value, validate=True) if isinstance(value, str) else bytes(value)
     try:
         return [tag, found.decode() if tag == "S" else found.hex()]

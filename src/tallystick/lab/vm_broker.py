@@ -1,9 +1,9 @@
-"""The rules of the in-process broker `vm`: queues, bindings, delivery, without any I/O.
+"""The rules of the in-process broker `vm`: queues, bindings and delivery, without I/O.
 
-It does what the text of AMQP 0-9-1 says, where real brokers depart from it: `immediate` works,
-`no_local` filters, a message without a route is returned with 312 when it is mandatory or
-immediate. Nothing survives it; durable is accepted and means nothing. Content is never re-encoded:
-the bytes of the content header go out as they came in (law 1).
+It follows the text of AMQP 0-9-1 where real brokers differ from it: `immediate` works, `no_local`
+filters, and a mandatory or immediate message without a route is returned with 312. Nothing survives
+a restart; `durable` is accepted and has no effect. Content is never re-encoded: the bytes of the
+content header are sent as received (law 1).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXCHANGES: Final[Mapping[str, str]] = {
 
 
 class Fault(Exception):
-    """What closes a channel or a connection: the reply code and text."""
+    """The reason for closing a channel or a connection: reply code and text."""
 
     def __init__(self, level: str, code: int, text: str) -> None:
         super().__init__(text)
@@ -97,7 +97,7 @@ class Queue:
     consumers: deque[Consumer] = field(default_factory=deque)
 
     def pump(self) -> None:
-        """Hand out what can be handed out, in order."""
+        """Deliver the messages that can be delivered, in order."""
         while self.messages and (consumer := self._next_for(self.messages[0])):
             consumer.outlet.deliver(consumer, self.messages.popleft())
 
@@ -134,7 +134,7 @@ class Broker:
     def declare(
         self, name: str, owner: Any, *, passive: bool, exclusive: bool, auto_delete: bool
     ) -> Queue:
-        """Give a queue, new or old; one that belongs to another connection is locked."""
+        """Return a queue, new or existing; a queue of another connection is locked."""
         if name in self.queues:
             return self.find(name, owner)
         if passive:

@@ -1,8 +1,8 @@
 """One channel of the in-process broker: AMQP methods in, AMQP methods out.
 
-Transactions hold publishes and acknowledgements back until the commit; a rollback drops both.
-Confirms follow the return of a message that could not be routed. A rolled-back or closed channel
-gives unacknowledged messages back, in their order and marked as redelivered.
+Transactions hold publishes and acknowledgements back until the commit; a rollback drops both. A
+confirm follows the return of an unroutable message. After a rollback or a close, unacknowledged
+messages go back to their queue, in order and marked as redelivered.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class VmChannel:
         }
 
     def handle(self, asked: Frame) -> None:
-        """Do what a method asks and answer it."""
+        """Perform a method and answer it."""
         action = self._answers.get(type(asked))
         if action is None:
             raise Fault("connection", 540, f"NOT_IMPLEMENTED - {asked.name}")
@@ -145,7 +145,7 @@ class VmChannel:
         return _DeclareOk(queue.name, len(queue.messages), len(queue.consumers))
 
     def _find(self, name: str) -> Held:
-        """Give a queue; no name is the last one that the channel declared."""
+        """Return a queue; an empty name means the last queue that the channel declared."""
         return self._broker.find(name or self._last, self.source)
 
     def _bind(self, asked: Queue.Bind) -> Frame:

@@ -1,8 +1,9 @@
-"""Frames as the in-process broker reads them (AMQP 0-9-1, 2.3.5 and 4.2.3): pure.
+"""Read frames for the in-process broker (AMQP 0-9-1, 2.3.5 and 4.2.3), without I/O.
 
-What is no frame closes the connection with 501, a frame that holds no method with 502: a client is
-always told why. Any UTF-8 text is a name, as on real brokers; `pamqp` reads names unchecked, and
-refuses some of them when it writes (`vm_channel` answers with those unchecked too).
+Bytes that are not a frame close the connection with 501, a frame without a valid method with 502:
+the client always gets a reason. Any UTF-8 text is a valid name, as on real brokers. `pamqp` does
+not check names when it reads, but refuses some when it writes (`vm_channel` writes those without
+the check).
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ def cut(data: bytearray, frame_max: int) -> tuple[int, int, bytes] | None:
         return None
     kind, number, size = _HEAD.unpack_from(data)
     if kind not in _KINDS:
-        raise Fault("connection", 501, f"FRAME_ERROR - {kind} is no type of frame")
+        raise Fault("connection", 501, f"FRAME_ERROR - {kind} is not a frame type")
     if size + _AROUND > frame_max:
         raise Fault("connection", 501, f"FRAME_ERROR - {size} octets are too many")
     if len(data) < size + _AROUND:
         return None
     payload = bytes(data[_HEAD.size : _HEAD.size + size])
     if data[_HEAD.size + size : size + _AROUND] != _END:
-        raise Fault("connection", 501, "FRAME_ERROR - a frame does not end as frames do")
+        raise Fault("connection", 501, "FRAME_ERROR - a frame has no end marker")
     del data[: size + _AROUND]
     return kind, number, payload
 

@@ -1,11 +1,11 @@
-"""The in-process broker `vm` on a loopback socket: any AMQP 0-9-1 client can dial it.
+"""The in-process broker `vm` on a loopback socket: any AMQP 0-9-1 client can connect.
 
     with running_vm() as vm:
         connect(vm.url)
 
-It lives in a thread of this process and takes no time to start. How frames are cut is in
-`vm_frames`, what methods mean in `vm_channel` and `vm_broker`; here is what a connection is. One
-that was refused hears its reason, and nothing it says after that counts but its goodbye.
+It runs in a thread of this process and starts at once. `vm_frames` splits frames, `vm_channel` and
+`vm_broker` implement the methods; this module handles connections. A refused connection gets its
+reason; after that only its close is read.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class _Link(asyncio.Protocol):
 
 
 class VmServer:
-    """The broker and its socket, in an event loop of its own."""
+    """The broker and its socket, in its own event loop."""
 
     def __init__(self) -> None:
         self.broker: Final = Broker()

@@ -1,1 +1,1 @@
-"""The same proof on captured traffic of any size, on Spark."""
+"""Check captured traffic of any size, on Spark."""

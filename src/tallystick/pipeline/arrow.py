@@ -1,4 +1,4 @@
-"""Arrow, named once: the library has no types of its own."""
+"""The one import of Arrow, because the library has no type information."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Percentiles that any engine gives alike: times are counted in buckets, then ranked.
+"""Percentiles that are equal on every engine: times are counted in buckets, then ranked.
 
-A time keeps its 11 highest binary digits, so a bucket is less than 0.1 % wide. Buckets are few and
-their counts add up, in any order and on any number of machines; an exact rank needs all values of a
-group in one place. A percentile is the bucket of the first value that so large a share does not
-exceed, and never lies outside the smallest and the largest value. Clocks may be centuries apart: a
-time beyond 64 bits is the longest that there is.
+A time keeps its 11 highest binary digits, so a bucket is less than 0.1 % wide. There are few
+buckets, and their counts can be added in any order and on any number of machines; an exact rank
+would need all values of a group in one place. A percentile is the bucket of the first value that
+reaches this share, and is never outside the minimum and the maximum. Clocks may be centuries apart:
+a time beyond 64 bits counts as the longest possible time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Build the tables that come after reading, check them, and write them.
+"""Build, check and write the tables that are made after reading.
 
-Checks are counted while a table is written, so they cost no pass of their own. A table whose key is
-proven unique is small: it is written as one file, sorted by its key.
+Checks are counted while a table is written, so they need no extra pass. A table with a unique key
+is small: it is written as one file, sorted by its key.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _read(session: SparkSession, table: Table, folder: Path) -> DataFrame:
 
 
 def read_files(session: SparkSession, schema: Any, files: list[str]) -> DataFrame:
-    """Read Parquet files of one schema; no files are no rows."""
+    """Read Parquet files of one schema; without files there are no rows."""
     kind = _spark_schema(schema)
     if not files:
         return session.createDataFrame([], kind)
@@ -87,9 +87,9 @@ def _counts(table: Table) -> list[Column]:
 def broken_check(check: str, rows: int) -> Unavailable:
     """Give the error of a check that some rows break."""
     return Unavailable(
-        f"{check}: not so in {rows} rows",
+        f"{check}: false in {rows} rows",
         code="check.rows",
-        hint="the tables of the last good run are still in place",
+        hint="the tables of the last successful run are still in place",
     )
 
 
@@ -123,7 +123,7 @@ def _check_unique(table: Table, place: Path) -> None:
     for file in place.glob("*.parquet"):
         keys = pq.read_table(file, columns=list(table.key))
         if keys.group_by(list(table.key)).aggregate([]).num_rows != keys.num_rows:
-            raise Unavailable(f"{table.name}: a key stands twice", code="check.key")
+            raise Unavailable(f"{table.name}: a key occurs twice", code="check.key")
 
 
 def registered_paths(catalog: Catalog) -> tuple[tuple[str, str], ...]:

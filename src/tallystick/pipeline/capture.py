@@ -1,11 +1,11 @@
-"""Captured frames as records: one line of JSON, or one row of a Parquet file, for each frame.
+"""Read captured frames as records: one JSON line, or one row of a Parquet file, per frame.
 
     {"kind":"capture","format":1,"direction":"received","broker":"kafka","queue":"orders",
      "node":"billing","at":1749132727000000000,"sequence":7,"body":"...","sections":{...}}
 
-A line of another kind is a plain envelope: the line is the body. What is neither becomes a record
-with a `fault`: it is counted and quarantined, never dropped. The native fields stay text here and
-are read by `core.capture` where they are looked at.
+Any other line is a plain envelope: the line is the body. A line that is neither becomes a record
+with a `fault`: it is counted and quarantined, never dropped. Native fields stay text here;
+`core.capture` reads them when they are needed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ NO_BOUND: Final = "clock_error is below 0"
 
 
 class Record(NamedTuple):
-    """One frame as it entered: where it stood, what was captured around it, and its body.
+    """One frame as it was read: its position, its capture data, and its body.
 
-    `fault` and `reason` are set when no frame could be read there; the body is then what stood
-    there, or its beginning.
+    `fault` and `reason` are set if no frame could be read; the body is then the raw bytes, or their
+    beginning.
     """
 
     source: str
@@ -96,7 +96,9 @@ def read_line(line: bytes, source: str, position: int) -> Record:
         elif isinstance(found.body64, str):
             body = b64decode(found.body64, validate=True)
         else:
-            return faulty(source, position, line, "capture.body", "neither body nor body64")
+            return faulty(
+                source, position, line, "capture.body", "neither body nor body64 is present"
+            )
         sections = None if isinstance(found.sections, UnsetType) else str(found.sections, "utf-8")
     except _FAULTS as error:
         return faulty(source, position, line, "capture.malformed", str(error))
@@ -122,7 +124,7 @@ def _is_capture(line: bytes) -> bool:
 
 
 def faulty(source: str, position: int, body: bytes, fault: str, reason: str) -> Record:
-    """Give the record of something that is no frame."""
+    """Return the record of data that is not a frame."""
     return Record(
         source, position, None, None, None, None, None, None, None, body, None, fault, reason
     )

@@ -1,10 +1,10 @@
-"""Old runs taken away, so that a lake does not grow for ever: the last few stay.
+"""Delete old runs from a lake and keep the last few, so that the lake does not grow for ever.
 
-A part goes when no run that stays has it. Ranges of logs stay as long as their rules are in use, or
-no other rules have judged them: they are the memory of how far a log was read, and may be the only
-copy of what a broker has long removed. When rules go, the checkpoints of their streams go first: a
-stream without one goes on behind its parts, a checkpoint without its parts would leave them out.
-Killed anywhere in between, nothing that stays is touched.
+A part is deleted when no remaining run uses it. The ranges of logs stay while their rules are in
+use, or while no other rules have judged them: they record how far a log was read, and may be the
+only copy of records that the broker has deleted. When rules are removed, the checkpoints of their
+streams are deleted first: a stream without a checkpoint continues after its parts, but a checkpoint
+without its parts would skip them. A kill at any point never affects what remains.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Cleaned:
 
 
 def clean(lake: Lake, keep: int = KEEP, *, unfinished: bool = False) -> Cleaned:
-    """Take away all but the last runs; unfinished parts too, where nobody is reading."""
+    """Delete all but the last runs, and unfinished parts if no run is reading."""
     runs = _list_runs(lake.root)
     kept = runs[:keep]
     for folder, _ in runs[keep:]:

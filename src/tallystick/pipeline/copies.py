@@ -1,8 +1,8 @@
-"""Another registry judges a log anew from the lake's own bytes, not from the broker's.
+"""Judge a log again under another registry, from the bytes in the lake, not from the broker.
 
-A broker removes what is old, and a file that was streamed may be gone; `messages` of a part has
-every byte that was read. So the parts of a log under older rules are sources for the new ones, with
-the same ranges, and only what lies behind them is read from the log itself.
+A broker deletes old records, and a streamed file may be gone; `messages` of a part has every byte
+that was read. So the parts of a log under older rules are sources for the new rules, with the same
+ranges, and only newer records are read from the log itself.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_copy(split: Split) -> Iterator[Record]:
 
 
 def _read_faults(file: Path) -> dict[int, tuple[str, str]]:
-    """Give what could not be read at all, by position: its bytes do not say why."""
+    """Return the unreadable records by position: their bytes do not give the reason."""
     if not file.exists():
         return {}
     rows = pq.read_table(

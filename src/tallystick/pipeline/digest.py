@@ -1,8 +1,8 @@
-"""A lake in one small value: what its page shows, counted from the tables of the last good run.
+"""Summarise a lake in one small value for its page, from the tables of the last successful run.
 
-Tables are read in batches and only the columns that are counted, so a lake of any size needs little
-memory. Time is cut into at most 60 buckets; of each list the first rows are kept, those with most
-to say, and how many more there are. Texts of strangers are cut where they are long.
+Tables are read in batches, and only the columns that are counted, so a lake of any size needs
+little memory. Time is divided into at most 60 buckets. Of each list the most important rows are
+kept, with the number of the others. Long texts from outside are cut.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Tables:
         columns: Sequence[str],
         derive: Callable[[pa.Table], pa.Table] = lambda table: table,
     ) -> Counter[tuple[Any, ...]]:
-        """Count the rows of a table by the values of columns, or of what is derived from them."""
+        """Count the rows of a table by the values of columns, or by derived values."""
         counts: Counter[tuple[Any, ...]] = Counter()
         for one in self.batches(name, columns):
             table = derive(one)
@@ -106,7 +106,7 @@ def digest_lake(root: Path) -> dict[str, Any]:
 
 
 def _run(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what the manifest says of the run, without the lists of files of each table."""
+    """Return the manifest of the run, without the file lists of each table."""
     return {
         **{name: manifest[name] for name in ("key", "started", "versions", "figures", "seconds")},
         "registry": manifest["registry"]["manifest"],
@@ -141,7 +141,7 @@ def _counted(tables: _Tables, name: str, columns: Sequence[str]) -> dict[str, An
 
 
 def _acceptance(tables: _Tables) -> dict[str, Any]:
-    """Count every record by time and by what became of it."""
+    """Count the records by time and verdict."""
     low = high = None
     for one in tables.batches("messages", ["at"]):
         ends = pc.min_max(one["at"]).as_py()
@@ -184,7 +184,7 @@ def _by_time(
 
 
 def _deliveries(tables: _Tables) -> dict[str, Any]:
-    """Count what became of messages, by broker and queue: a lost one has no receiver."""
+    """Count the outcomes of messages, by broker and queue: a lost one has no receiver."""
     columns = (
         "broker", "queue", "sender", "receiver", "outcome", "copies", "altered", "reordered",
     )  # fmt: skip
@@ -224,7 +224,7 @@ def _coverage(tables: _Tables) -> dict[str, Any]:
 
 
 def _cut(value: Any) -> Any:
-    """Cut long texts, wherever they stand."""
+    """Cut long texts at any place."""
     if isinstance(value, str):
         return value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
     if isinstance(value, dict):

@@ -1,12 +1,12 @@
-"""How a body differs from its canonical bytes, and where native fields contradict it.
+"""Find how a body differs from its canonical bytes, and which native fields contradict it.
 
-The body has been decoded, so it is well-formed. Each kind of difference is told once, with the
-JSON pointer of its first place (`docs/concepts/canonical.md` says what is canonical):
+The body has been decoded, so it is well formed. Each kind of difference is reported once, with the
+JSON pointer of its first place (`docs/concepts/canonical.md` defines canonical):
 
     whitespace, member_order, duplicate_member, number_form, string_form, alias, forbidden_member
 
-`native` is a field of the broker whose value is not what the binding says it is for this body. A
-count of attempts is not compared: it may be ahead of the body, and `reconcile` settles it.
+`native` is a broker field whose value differs from the one that the binding requires for this body.
+A count of attempts is not compared: it may be ahead of the body, and `reconcile` settles it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What was sent and received, in numbers: the log that `deliveries` and `flows` are made from.
+"""Sent and received frames as numbers: the log from which `deliveries` and `flows` are made.
 
-Engines group and sort numbers much faster than texts. So every frame that was sent or received is
-written beside the tables as one row of numbers, and the names behind them once for each part:
+Engines group and sort numbers much faster than texts. So every sent or received frame is also
+written as one row of numbers, and the names behind the numbers once per part:
 
     key    the message's id, 16 bytes as two numbers    trace  likewise; null when not accepted
     flow   a way: broker, queue, URN and program        place  the program's own sequence number
 
-A name becomes a number by its hash, so every part of every run gives it the same one.
+The number of a name is its hash, so every part of every run gives it the same number.
 """
 
 from __future__ import annotations

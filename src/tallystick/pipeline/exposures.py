@@ -1,10 +1,10 @@
-"""Where personal data stands in a message: by mark, and by what the values themselves betray.
+"""Find personal data in a message: by marks in its schema, and by the values themselves.
 
-Paths are those of `tally schema gdpr`, under `data.`; what stands around the data has its own name.
-An unmarked value counts as evidence in two ways:
+Paths are those of `tally schema gdpr`, under `data.`; other parts of the message have names of
+their own. An unmarked value is evidence in two ways:
 
     form        an e-mail address or a telephone number: one is enough
-    checksum    an IBAN, a card, an identity number: chance passes some, so every value of that
+    checksum    an IBAN, a card, an identity number: some pass by chance, so every value of that
                 form is counted, and the share that passes decides (`tables/exposure.py`)
 """
 
@@ -61,7 +61,7 @@ def looks_personal(value: Any) -> tuple[str, str] | None:
 
 
 class Place(NamedTuple):
-    """What the schema says about one place: the schemas that apply, the mark, whether declared."""
+    """The schema at one place: the schemas that apply, the mark, whether it is declared."""
 
     spots: tuple[Spot, ...]
     mark: str | None

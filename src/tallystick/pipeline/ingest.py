@@ -1,8 +1,8 @@
 """One task: read a split, judge it, and write its part of every table as Parquet.
 
-Spark only schedules this function; it runs as well without Spark. Files are written beside their
-place and renamed at the end, so that a task that is killed, run twice or run in two places at once
-leaves the same files. What comes back is a small receipt that the run adds up and checks.
+Spark only schedules this function; it also runs without Spark. Files are written beside their final
+place and renamed at the end, so a task that is killed, or run twice, leaves the same files. The
+task returns a small receipt; the run adds the receipts up and checks them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ WIDE: Final = pa.schema([*_RECORD_TYPES.items(), *_JUDGED_TYPES.items()])
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a task needs beside its split: the registry as it was read, and where parts go."""
+    """The input of a task beside its split: the registry, and the folder for parts."""
 
     catalog: Catalog
     registry: str
@@ -71,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a task did: of which part of which source, the rows by table, figures, broken checks."""
+    """The result of a task: part, source, rows per table, figures, failed checks."""
 
     source: str
     number: int
@@ -153,7 +153,7 @@ class _Part:
             os.replace(self._name(name, writing=True), self._name(name, writing=False))  # noqa: PTH105
 
     def abandon(self) -> None:
-        """Take away what was begun."""
+        """Delete the unfinished files."""
         for name, writer in self._writers.items():
             writer.close()
             Path(self._name(name, writing=True)).unlink(missing_ok=True)
@@ -192,7 +192,7 @@ def ingest(job: Job, split: Split) -> Receipt:
 
 
 def _ingest_journal(part: _Part, split: Split) -> list[Record]:
-    """Write the verdicts of a journal; one that cannot be read is a record to be refused."""
+    """Write the verdicts of a journal; an unreadable journal is a refused record."""
     path = split.source.path
     raw = Path(path).read_bytes()[: split.source.size]
     try:

@@ -1,14 +1,14 @@
-"""The heart: what is to be said about one captured record, exactly; no Spark here.
+"""The definition of the verdict on one captured record, without Spark.
 
-`judge_record` is the rule. It asks `core` (decode, accept, attempts, canonical bytes) and `schemas`
-(validate, mask) and gives one row. A record is refused at the first stage that turns it away:
+`judge_record` is the rule. It uses `core` (decode, accept, attempts, canonical bytes) and `schemas`
+(validate, mask) and gives one row. A record is refused at the first stage that rejects it:
 
     read      no frame could be read there           gate     the version property says no
     sections  the native fields cannot be read       decode   the contract's decoder rejects it
-    accept    a consumer may not handle it           schema   its data breaks the schema of its URN
+    accept    a consumer may not handle it           schema   its data violates its schema
 
-A URN that nobody registered is no fault of the message: its verdict is `unknown`. `judge_many`
-gives the same rows faster, by `quick` where that is sure.
+A URN that is not registered is not a fault of the message: its verdict is `unknown`. `judge_many`
+gives the same rows faster, and uses `quick` where `quick` is certain.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NO_SECTIONS: Final[dict[str, dict[str, Any]]] = {}
 
 
 class Judged(NamedTuple):
-    """One row: the verdict, what was decoded, and everything that is to be said beside it."""
+    """One row: the verdict, the decoded message, and all other columns."""
 
     verdict: str
     stage: str | None
@@ -82,7 +82,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What records are judged by: the catalog with its compiled schemas, and the quick way."""
+    """The rules for records: the catalog with its compiled schemas, and the fast path."""
 
     catalog: Catalog
     judge: Judge
@@ -92,7 +92,7 @@ class Rules:
     natives: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def schema(self, urn: str) -> Any:
-        """Give the self-contained schema of a URN; one that is not registered declares nothing."""
+        """Return the bundled schema of a URN; an unregistered URN declares nothing."""
         if urn not in self.catalog.entries:
             return {}
         if urn not in self.schemas:
@@ -121,7 +121,7 @@ def judge_record(rules: Rules, record: Record) -> Judged:
         return Judged("refused", "sections", "sections.malformed", None, _text(error), *unread)
     broker = BROKERS.get(record.broker or "")
     if broker is not None and not gate_frame(broker.binding, sections):
-        reason = "the version property is not one that may be decoded"
+        reason = "the schema version property has a value that must not be decoded"
         return Judged("refused", "gate", "version", None, reason, *unread)
     try:
         envelope = decode(body)
@@ -226,7 +226,7 @@ def _halves(raw: bytes) -> tuple[int, int]:
 
 
 def _key(identity: str | None, digest: bytes) -> tuple[int, int]:
-    """Give the key that joins what was sent with what was received: the id, else the bytes."""
+    """Return the key that joins sent and received messages: the id, else the bytes."""
     if identity is None:
         return _halves(digest)
     if UUID(identity):

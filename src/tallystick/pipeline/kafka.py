@@ -1,14 +1,14 @@
 """Kafka topics as input.
 
-`kafka://[user:password@]host[:port]/topic[,topic]?option=...`: the options are those of
-the transport that say how to get in (`brokers/kafka/settings.py`).
+`kafka://[user:password@]host[:port]/topic[,topic]?option=...`: the options are those of the
+transport for connection and login (`brokers/kafka/settings.py`).
 
-A partition is a source, and offsets are its positions. Its end is pinned when a run begins: what
-comes later is for the next run. Only committed records count. A record becomes the frame that a tap
-would have captured, seen at its own time stamp. What the broker removed before it was read is one
-record that says so; a partition that ends before it should fails the run. A topic that was deleted
-and made anew is told from the first one by the id that brokers give it (since Kafka 2.8). No group
-is joined and nothing is committed.
+A partition is a source, and offsets are its positions. Its end is fixed when a run begins; later
+records belong to the next run. Only committed records count. A record becomes the frame that a tap
+would have captured, with its own time stamp. Records that the broker deleted before they were read
+are one quarantined record; a partition that ends too early fails the run. A topic that was deleted
+and created again has another id (since Kafka 2.8) and is a different source. No group is joined and
+nothing is committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tallystick.brokers.kafka.settings import ACCESS, read_servers, read_setting
 from tallystick.brokers.tls import find_fault
 from tallystick.core.capture import write_sections
 from tallystick.core.errors import Unavailable, UsageError
-from tallystick.core.transport import check_options, missing_client, read_number, unreachable
+from tallystick.core.extras import importing
+from tallystick.core.transport import check_options, read_number, unreachable
 from tallystick.pipeline.capture import Record, faulty
 from tallystick.pipeline.sources import Access, Source, Split
 from tallystick.runtime.address import read_address
@@ -51,13 +52,13 @@ def _address(url: str) -> Address:
     address = read_address(url)
     if address.broker != "kafka":
         raise UsageError(
-            f"{address.scheme}:// cannot be read as it stands",
+            f"{address.scheme}:// cannot be read directly",
             code="input.broker",
-            hint="capture it with `tally capture`, and give the folder of captures",
+            hint="record it with `tally capture`, and pass the folder of captures",
         )
     check_options(address, ACCESS)
     if not address.path.strip(","):
-        raise UsageError(f"{address}: no topic is named", code="input.topic",
+        raise UsageError(f"{address}: the URL has no topic", code="input.topic",
                          hint="kafka://host:9092/orders,invoices")  # fmt: skip
     return address
 
@@ -74,12 +75,10 @@ def read_access(url: str) -> tuple[str, Access]:
 
 def find_partitions(url: str) -> list[Source]:
     """Give every partition of the topics, from its first record to its last committed one."""
-    try:
+    with importing("kafka"):
         from confluent_kafka import KafkaException  # noqa: PLC0415
 
         from tallystick.brokers.kafka.cluster import Cluster  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("kafka", error) from error
     address = _address(url)
     timeout = read_number(address, "timeout", _TIMEOUT)
     prefix, access = read_access(url)
@@ -112,7 +111,7 @@ def _look(consumer: Any, topic: str, timeout: float) -> Iterator[tuple[int, int,
         raise Unavailable(
             f"there is no topic {topic!r}",
             code="input.missing",
-            hint="kafka://host:port/topic[,topic]: is the name right?",
+            hint="check the topic name in kafka://host:port/topic[,topic]",
         )
     for number in sorted(found.partitions):
         yield number, *consumer.get_watermark_offsets(TopicPartition(topic, number), timeout)
@@ -131,7 +130,7 @@ def read_partition(split: Split) -> Iterator[Record]:
         if first > split.start:
             place.offset = min(first, split.stop)
             reason = (
-                f"offsets {split.start} to {place.offset - 1} were removed before they were read"
+                f"offsets {split.start} to {place.offset - 1} were deleted before they were read"
             )
             yield faulty(path, split.start, b"", "kafka.gone", reason)
         if place.offset < split.stop:
@@ -166,7 +165,8 @@ def _consume(consumer: Any, path: str, at: int, stop: int) -> Iterator[Any]:
                 raise Unavailable(f"{path}: {error.str()}", code="input.kafka")
         if monotonic() - moved > _TIMEOUT:
             raise Unavailable(
-                f"{path}: nothing came from offset {at} on, and it had {stop}", code="input.kafka"
+                f"{path}: no record arrived from offset {at} on, but the topic has {stop}",
+                code="input.kafka",
             )
 
 

@@ -1,12 +1,12 @@
-"""The lake: a folder of plain Parquet that changes all at once.
+"""The lake: a folder of plain Parquet files that is updated in one step.
 
-    parts/RULES/SOURCE/     what one input file came to under one registry: written once
+    parts/RULES/SOURCE/     the rows of one input file under one registry: written once
     runs/KEY/TABLE/*.parquet, runs/KEY/manifest.json
-    manifest.json           the last good run: readers trust this and nothing else
+    manifest.json           the last successful run: readers use only this
     current                 a link to its folder, for `read_parquet('LAKE/current/messages/*')`
 
-A run is built in a hidden folder and renamed; then `manifest.json` is replaced in one step.
-Whatever ends in between, the tables before are still the tables. One run at a time has the lock.
+A run is built in a hidden folder and renamed; then `manifest.json` is replaced in one step. If the
+run stops in between, the earlier tables stay valid. Only one run at a time holds the lock.
 """
 
 from __future__ import annotations
@@ -79,22 +79,22 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextmanager
 def open_lake(root: Path) -> Iterator[Lake]:
-    """Lock a lake for a run; what an earlier run left unfinished is taken away."""
+    """Lock a lake for a run, and delete what an earlier run left unfinished."""
     try:
         (root / "runs").mkdir(parents=True, exist_ok=True)
         lock = os.open(root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise Unavailable(
-            f"{root}: {error.strerror}", code="lake", hint="give a folder that can be written"
+            f"{root}: {error.strerror}", code="lake", hint="name a folder that you can write to"
         ) from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Unavailable(
-                f"{root}: another run is at work there",
+                f"{root}: another run is using this lake",
                 code="lake.busy",
-                hint="wait for it, or give another --out",
+                hint="wait for it to finish, or use another --out",
             ) from None
         for left in (root / "runs").glob(".*"):
             shutil.rmtree(left)
@@ -111,15 +111,15 @@ def read_manifest(root: Path) -> dict[str, Any]:
         raise UsageError(
             f"{root}: there are no tables here",
             code="lake.empty",
-            hint="make them with `tally pipeline run --input ... --registry ... --out LAKE`",
+            hint="create them with `tally pipeline run --input ... --registry ... --out LAKE`",
         ) from None
     except (ValueError, RecursionError):  # no UTF-8, no JSON, or too deep
         manifest = None
     if not isinstance(manifest, dict) or not manifest.keys() >= _MEMBERS:
         raise Unavailable(
-            f"{root / MANIFEST}: this is no manifest of a run",
+            f"{root / MANIFEST}: this file is not the manifest of a run",
             code="lake.manifest",
-            hint="take it away, and build the tables anew with `tally pipeline run`",
+            hint="delete it, and build the tables again with `tally pipeline run`",
         )
     return manifest
 

@@ -1,13 +1,14 @@
-"""Inputs as logs, for streams: each grows at its end, and what was read of it stays as it is.
+"""Inputs as logs, for streams: each grows at its end, and the part already read never changes.
 
-Lines of a file count when their end is written; the rest waits. Files of other forms are read once,
-as a whole: Parquet when its footer is there, a journal when its foot is, archives as they are found
-(so move them into place). A `.part` is a capture that gets another name when it is finished.
+A line of a file counts when its end is written; the rest waits. Other files are read once, as a
+whole: Parquet when its footer is written, a journal when its last line is written, archives when
+they are found (so move them into place). A `.part` file is a capture that gets another name when it
+is finished.
 
 As a source of Spark's Structured Streaming (`Logs`), an offset is the end of every log, and a row
-is a range to be read. The rows of a batch are few: what stands in the ranges is read by tasks. A
-batch has about so many records as it is told: logs that grow share them by what is new in each, and
-whole files are taken up to as many again.
+is a range to read. A batch has few rows: tasks read the records of the ranges. A batch has about
+the requested number of records: growing logs share it by their new records, and whole files are
+added up to the same number again.
 """
 
 from __future__ import annotations
@@ -85,14 +86,14 @@ def _source(path: str, log: Mapping[str, Any], start: int | None = None) -> Sour
 
 
 def _find_new(start: Offset, end: Offset) -> list[Source]:
-    """Give what lies between two offsets."""
+    """Return the ranges between two offsets."""
     known = {path: log["stop"] for path, log in start.items()}
     found = [_source(path, log, known.get(path)) for path, log in end.items()]
     return [one for one in found if one.size]
 
 
 def _limit(start: Offset, end: Offset, most: int) -> Offset:
-    """Give an offset between two that takes about so many records, and at least one."""
+    """Return an offset between two that adds about this many records, and at least one."""
     new = _find_new(start, end)
     room = left = most * RECORD
     total = sum(one.weight for one in new if one.form in GROWING)

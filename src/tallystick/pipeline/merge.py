@@ -1,8 +1,8 @@
-"""Small parts of a log joined into larger ones, so that a long stream is not a million files.
+"""Join small parts of a log into larger ones, so that a long stream does not leave many files.
 
-When `FEW` parts that stand side by side are each smaller than `MOST` bytes, they become one part of
-the whole range. It is finished before the small ones go; a small one that a kill leaves behind lies
-within it and counts no more (`ranges.read_parts`). Tables that were published keep their own links.
+When `FEW` adjacent parts are each smaller than `MOST` bytes, they become one part of the whole
+range. It is finished before the small parts are deleted; a small part that is left after a kill
+lies inside it and no longer counts (`ranges.read_parts`). Published tables keep their own links.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A part: the tables of one source under one set of rules, whole when its `part.json` is there.
+"""A part: the tables of one source under one set of rules; it is complete when `part.json` exists.
 
-It says which source, how many rows each table has, and the figures of those rows.
+`part.json` names the source, the number of rows of each table, and the figures of those rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MARK = "part.json"
 
 
 class Part(NamedTuple):
-    """What is known about a part that is whole; the first format did not say of which source."""
+    """The description of a complete part; the first format did not name the source."""
 
     source: Source | None
     rows: dict[str, int]
@@ -61,7 +61,7 @@ def finish_part(folder: Path, source: Source, receipts: Sequence[Receipt]) -> No
         written = sum(pq.read_metadata(file).num_rows for file in folder.glob(f"{name}-*.parquet"))
         if written != count:
             raise Unavailable(
-                f"{source.path}: {count} rows of {name} were made, {written} are on disk",
+                f"{source.path}: {count} rows of {name} were produced, but {written} are on disk",
                 code="check.written",
             )
     write_json(folder / MARK, {**source.as_json(), "rows": rows, "figures": figures})

@@ -1,9 +1,9 @@
-"""Every table made by one plain Python process: what the tables of Spark are held to.
+"""Make every table in one plain Python process, to check the tables of Spark.
 
-Rows come from `ingest`, which needs no Spark. What Spark builds after it is built here with
-dictionaries, all in memory, and written as Parquet likewise. Given rules without the quick way
-(`judge.build_rules`), it is the definition itself: `python -m tests.pipeline.exact` compares the
-two row by row, and `bench/pipeline.py` races them.
+The rows come from `ingest`, which needs no Spark. The tables that Spark builds later are built here
+with dictionaries, in memory, and written as Parquet too. With rules that do not use `quick`
+(`judge.build_rules`), it is the definition: `python -m tests.pipeline.exact` compares the two row
+by row, and `bench/pipeline.py` compares their speed.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _sum_up(parts: Path, name: str) -> Counter[tuple[tuple[str, Any], ...]]:
 
 
 def make_deliveries(parts: Path) -> list[Row]:
-    """Set what was sent against what was received."""
+    """Compare sent messages with received ones."""
     columns = ("broker", "queue", "urn", "node", "at", "clock_error", "sequence", "attempts",
                "content", "direction", "key_high", "key_low")  # fmt: skip
     seen: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
@@ -195,7 +195,7 @@ def make_latency(deliveries: list[Row]) -> list[Row]:
 
 
 def make_flows(parts: Path) -> list[Row]:
-    """Find the cause of every message that was sent: what its sender received last in its trace."""
+    """Find the cause of every sent message: the last one that its sender received in its trace."""
     steps: dict[Any, list[tuple[int, bool, int, str]]] = defaultdict(list)
     numbers: dict[str, int] = {}
     columns = ("trace_id", "node", "at", "direction", "urn")

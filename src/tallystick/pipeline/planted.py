@@ -1,11 +1,12 @@
-"""Traffic with a planted truth: faults at known places, so that the tables can be held to them.
+"""Generate traffic with faults at known places, to check the tables.
 
-`plant` gives captures of five programs on Kafka, ten URNs, and a `Truth` that says which messages
-were lost, doubled, delayed, altered, invented, drifted, leaked and broken, and how long each way
-really took. Clocks are skewed within the error that the captures state. Harmless look-alikes stand
-beside the faults: retries are no copies, a count of attempts that went up is no alteration.
+`plant` gives captures of five programs on Kafka with ten URNs, and a `Truth` that lists the
+messages that were lost, duplicated, delayed, altered, invented, drifted, leaked and broken, and the
+true latency of each queue. Clocks are skewed within the error that the captures state. Harmless
+messages that look like faults are included: a retry is not a copy, and a higher count of attempts
+is not an alteration.
 
-Everything follows from the seed: no clock, no randomness of its own.
+Everything follows from the seed: it uses no clock and no other random numbers.
 """
 
 from __future__ import annotations

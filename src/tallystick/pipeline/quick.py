@@ -1,11 +1,12 @@
-"""The quick way to a verdict: a typed decoder compiled from the catalog, right or silent.
+"""A fast path to a verdict: a typed decoder compiled from the catalog, correct or undecided.
 
-One tagged union reads the envelope and its data in one pass. It knows a subset of JSON Schema; a
-schema that uses anything else has no row in it. What it accepts and writes back to the very same
-bytes is a canonical message that conforms: every member is declared, none stands twice, all are in
-order. Whatever it does not accept is not bad but doubtful, and goes to `judge.judge_record`.
+One tagged union reads the envelope and its data in one pass. It supports a subset of JSON Schema; a
+schema with anything else is not in the union. If it accepts a message and writes the same bytes
+back, the message is canonical and valid: every member is declared, none occurs twice, all are in
+order. A message that it does not accept is undecided, not invalid, and goes to
+`judge.judge_record`.
 
-A float needs one more look, because the encoder's form of it is not always the canonical one.
+A float needs one more check, because the encoder does not always write it in canonical form.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a lake has of a log, and what is new: nothing is read twice and nothing is left out.
+"""Find which ranges of a log the lake has and which are new: no record is read twice or skipped.
 
-A part of a log is a range of positions. The parts that stand in the lake are the only memory of how
-far a log was read, so whoever reads it next, in a run or a stream, goes on behind them. A log that
-is shorter than what was read of it, or has another identity, is another log under the same name,
-and is told.
+A part of a log is a range of positions. The parts in the lake are the only record of how far a log
+was read, so the next run or stream continues after them. A log that is shorter than the part
+already read, or that has another identity, is a different log under the same name, which is an
+error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_grown", "check_unread", "find_new", "is_log", "read_log", "read_parts"]
 
-_REPLACED: Final = "it was replaced; give it another name, or another --out"
+_REPLACED: Final = "the input was replaced; give it another name, or use another --out"
 
 
 def is_log(source: Source) -> bool:
@@ -57,24 +57,24 @@ def _drop_inner(parts: list[Source]) -> list[Source]:
 
 
 def check_grown(known: Sequence[Source], log: Source) -> None:
-    """Refuse another log under the name of one that was read, or a whole file that has changed."""
+    """Refuse a different log under the name of one already read, or a changed whole file."""
     read = known[-1].stop if known else 0
     if known and log.identity and known[-1].identity not in ("", log.identity):
         raise Unavailable(
-            f"{log.path} was made anew since it was read up to {read}",
+            f"{log.path} was created again after it was read up to {read}",
             code="input.replaced",
             hint=_REPLACED,
         )
     if log.stop < read or (read and log.form not in GROWING and log.stop != read):
         raise Unavailable(
-            f"{log.path} ends at {log.stop}, and was read up to {read} before",
+            f"{log.path} ends at {log.stop}, but was already read up to {read}",
             code="input.rewound",
             hint=_REPLACED,
         )
 
 
 def check_unread(folder: Path, fresh: Sequence[Source]) -> None:
-    """Refuse ranges that another run has read, or whose copy it took away, since the plan."""
+    """Refuse ranges that another run has read, or whose copy it deleted, since the plan."""
     known = read_parts(folder) if any(is_log(one) for one in fresh) else {}
     for one in fresh:
         is_gone = one.copy and not (Path(one.copy) / MARK).exists()
@@ -82,7 +82,7 @@ def check_unread(folder: Path, fresh: Sequence[Source]) -> None:
             raise Unavailable(
                 f"{one.path} was read by another run in the meantime",
                 code="lake.changed",
-                hint="run it again: it goes on where that one ended",
+                hint="run the command again: it continues where that run ended",
             )
 
 

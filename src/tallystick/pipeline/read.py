@@ -1,8 +1,9 @@
-"""Read one split as records, in bounded memory; what cannot be read becomes a record that says so.
+"""Read one split as records, in bounded memory; unreadable data becomes a record that says so.
 
-Memory is bounded by the longest line that is taken whole; of a longer one the beginning is kept.
-Blank lines are no records. A last line without its end is a line when it is complete, else the file
-is still being written, and the record is refused as cut: the next run reads the file anew.
+Memory is bounded by the longest line that is read whole; of a longer line only the beginning is
+kept. Blank lines are ignored. A last line without a line end counts if it is complete; otherwise
+the file is still being written, the record is refused as cut, and the next run reads the file
+again.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _take(
         return (read_line(line, path, at) if line.strip() else None), length
     if length >= LONGEST:
         length += len(_skip_line(file))
-        reason = f"a line of {length} bytes, of which {_KEPT} are kept; {LONGEST} is the most"
+        reason = f"a line of {length} bytes, of which {_KEPT} are kept; the maximum is {LONGEST}"
         return faulty(path, at, line[:_KEPT], "line.too_long", reason), length
     if not line.strip():
         return None, length
@@ -106,7 +107,7 @@ def _open_packed(split: Split) -> Any:
 
 
 def _read_packed(split: Split) -> Iterator[Record]:
-    """Read a compressed file; where it breaks off, one record tells so with what was left."""
+    """Read a compressed file; if it is damaged, one record holds the rest and the reason."""
     path, at, rest = split.source.path, 0, b""
     with closing(_open_packed(split)) as file:
         take = getattr(file, "read1", file.read)  # what was unpacked before the break is kept
@@ -114,7 +115,7 @@ def _read_packed(split: Split) -> Iterator[Record]:
             try:
                 piece = take(1 << 16)
             except _BROKEN as error:
-                reason = f"the file is broken behind this place: {error}"
+                reason = f"the file is damaged after this position: {error}"
                 yield faulty(path, at, rest[:_KEPT], "file.broken", reason)
                 return
             if not piece:
@@ -137,7 +138,7 @@ def _read_packed(split: Split) -> Iterator[Record]:
 
 
 def _drain(file: BinaryIO, begun: bytes) -> tuple[int, Any]:
-    """Read past the end of a line that is too long: its length, its beginning, what follows."""
+    """Skip the rest of a line that is too long; return its length, beginning, and the next data."""
     total = len(begun)
     while piece := file.read(1 << 20):
         end = piece.find(b"\n")

@@ -1,8 +1,8 @@
-"""A candidate schema against all past traffic: what would have broken, since when, from whom.
+"""Validate all past traffic against a candidate schema: how many would fail, since when, from whom.
 
 Every accepted message of the URN in the lake is validated again, file by file, in this process or
-as Spark tasks. What is given back never quotes a value: samples are the masked copies of the lake,
-and a violation is its place and keyword.
+as Spark tasks. The result never contains a value: samples are the masked copies of the lake, and a
+violation is a pointer and a keyword.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _load: Final = msgspec.json.Decoder().decode
 
 @dataclass(slots=True)
 class Producer:
-    """What one program would have sent against the candidate; times are of the messages."""
+    """The messages of one program that the candidate would reject; times are of the messages."""
 
     node: str | None
     lang: str | None
@@ -43,7 +43,7 @@ class Producer:
 
 @dataclass(slots=True)
 class Replayed:
-    """What a candidate would have done to the messages of one URN."""
+    """The result of a candidate schema on the messages of one URN."""
 
     urn: str
     messages: int = 0

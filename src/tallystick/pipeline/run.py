@@ -1,9 +1,9 @@
-"""A run: find what is new, read and judge it, build every table, check, publish.
+"""A run: find new input, read and judge it, build every table, check, publish.
 
-The key of a run is the inputs in their state and the rules (registry and code) they are judged by.
-The same key is not run twice. An input file is read once under the same rules; built tables are
-made from all parts each time. messages = envelopes + quarantine, by file and in all: a run that
-fails this or any check of a table publishes nothing.
+The key of a run is the state of its inputs and its rules (registry and code). The same key is not
+run twice. An input file is read once under the same rules; built tables are made from all parts
+each time. messages = envelopes + quarantine, per file and in total: a run that fails this or any
+check of a table publishes nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Watch = Callable[[str, int, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run would do: its key, its inputs, and which of them are new."""
+    """The plan of a run: its key, its inputs, and the new ones among them."""
 
     key: str
     rules: str
@@ -73,7 +73,7 @@ class Plan:
 
 @dataclass(slots=True)
 class _State:
-    """What a run has found out so far."""
+    """The progress of a run."""
 
     started: str
     seconds: dict[str, float] = field(default_factory=dict)
@@ -113,7 +113,7 @@ def plan_of(
     lake: Path,
     inputs: Sequence[str] = (),
 ) -> Plan:
-    """Give the plan of a run over some sources: what is known of them is not read again."""
+    """Return the plan of a run over some sources: known sources are not read again."""
     key = sha256("\0".join([rules, *(one.key for one in sources)]).encode()).hexdigest()[:24]
     given = tuple(_shown(one) for one in inputs)
     there = Lake(lake)
@@ -123,7 +123,7 @@ def plan_of(
 
 
 def _cut_logs(sources: Sequence[Source], lake: Lake, rules: str) -> list[Source]:
-    """Give each log as the ranges that were read before and what is new."""
+    """Return each log as the ranges already read and the new ones."""
     if not any(is_log(one) for one in sources):
         return list(sources)
     known, copies = read_parts(lake.part(rules, "")), find_copies(lake, rules)
@@ -168,7 +168,7 @@ def run(
 def build_run(
     plan: Plan, lake: Lake, session: SparkSession, watch: Watch, started: float = 0.0
 ) -> dict[str, Any]:
-    """Read what is new, build every table and publish them; the lake is locked."""
+    """Read new input, build every table and publish them; the lake is locked."""
     state = _State(datetime.now(UTC).isoformat(timespec="seconds"))
     state.seconds["session"] = round(started, 3)
     folder = lake.begin(plan.key)
@@ -199,9 +199,9 @@ def build_run(
 
 
 def read_fresh(plan: Plan, lake: Lake, session: SparkSession, watch: Watch) -> None:
-    """Read what is new; each source is a whole part in the end, or not at all.
+    """Read new input; each source becomes one complete part, or none.
 
-    What a killed run has left of one is taken away: it may have been cut in another way.
+    The unfinished part of a killed run is deleted: it may have been split in another way.
     """
     for source in plan.fresh:
         shutil.rmtree(lake.part(plan.rules, source.key), ignore_errors=True)
@@ -247,7 +247,7 @@ def _schedule(session: SparkSession, job: Job, splits: list[Split]) -> list[Rece
 def _part(lake: Lake, plan: Plan, source: Source) -> Part:
     part = read_part(lake.part(plan.rules, source.key))
     if part is None:
-        raise Unavailable(f"{source.path}: its part is gone from the lake", code="check.parts")
+        raise Unavailable(f"{source.path}: its part is missing in the lake", code="check.parts")
     return part
 
 
@@ -271,7 +271,10 @@ def _link_parts(plan: Plan, lake: Lake, folder: Path, state: _State) -> None:
                 except OSError:
                     shutil.copyfile(file, place)
     if state.rows["messages"] != state.rows["envelopes"] + state.rows["quarantine"]:
-        raise Unavailable("messages are not envelopes and quarantine", code="check.nothing_lost")
+        raise Unavailable(
+            "the number of messages is not the sum of envelopes and quarantine",
+            code="check.nothing_lost",
+        )
 
 
 def _part_frames(plan: Plan, lake: Lake, session: SparkSession) -> dict[str, DataFrame]:

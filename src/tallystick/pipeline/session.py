@@ -1,9 +1,9 @@
-"""The Spark session: local and on loopback by default, quick to start, silent.
+"""The Spark session: local and on loopback by default, quick to start, without output.
 
-Java classes are kept in an archive after the first run (AppCDS), which halves the start; where none
-can be kept, Spark starts without. Small work uses the quick compiler and collector alone: they
-start sooner and are slower in the long run. A master other than `local` gets only what it is given.
-Spark's own talk goes to a log file.
+Java classes are kept in an archive after the first run (AppCDS), which halves the start time; if
+none can be kept, Spark starts without it. Small work uses only the fast compiler and the serial
+collector: they start sooner and are slower in long runs. A master other than `local` gets only the
+given settings. The output of Spark goes to a log file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tallystick import __version__
+from tallystick.brokers.owner import OWNER, scratch, tied
 from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.extras import importing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,16 +89,17 @@ makes Spark sort what it would have grouped in memory."""
 def open_session(
     master: str = LOCAL, conf: Mapping[str, str] | None = None, *, small: bool = False
 ) -> Iterator[SparkSession]:
-    """Start Spark, or say what is missing; it is stopped at the end."""
+    """Start Spark, or raise an error with the cause; it is stopped at the end."""
     if "SPARK_HOME" not in os.environ and shutil.which(_java()) is None:
         raise Unavailable(
-            "Java was not found, and Spark needs it",
+            "Spark needs Java, and Java was not found",
             code="java.missing",
-            hint="install a JDK 17 or newer, or set JAVA_HOME; `tally doctor` shows what is there",
+            hint="install a JDK 17 or newer, or set JAVA_HOME; `tally doctor` shows what is "
+            "installed",
         )
-    log = Path(tempfile.gettempdir()) / f"tallystick-spark-{os.getpid()}.log"
+    log = scratch() / "spark.log"
     try:
-        with _said_elsewhere(log):
+        with _said_elsewhere(log), _tied_here():
             session = _start(master, conf or {}, small=small)
     except Exception as error:
         raise explain(error, log) from error
@@ -114,13 +117,15 @@ def _java() -> str:
 
 
 def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession:
-    from pyspark.accumulators import AccumulatorTCPServer  # noqa: PLC0415
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - loads only when a run begins
+    with importing("pipeline"):
+        from pyspark.accumulators import AccumulatorTCPServer  # noqa: PLC0415
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - loads only when a run begins
 
     settings = dict(_ALWAYS)
     if master.startswith("local"):
         settings |= _LOCAL
         settings |= _SMALL_WORK if small else {}
+        settings["spark.local.dir"] = str(scratch())
         settings["spark.driver.memory"] = "1g" if small else "2g"
         settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(small=small))
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -160,7 +165,7 @@ def _java_options(*, small: bool) -> list[str]:
 
 
 def _archive() -> Path:
-    """Name the archive by what Java will use it with: itself, and these jars in this folder."""
+    """Name the archive after the Java, the jars and the folder that it belongs to."""
     from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415
 
     told = __version__
@@ -226,22 +231,37 @@ def _said_elsewhere(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
-_DIED: Final = "Java has died under Spark, most likely for want of memory"
+@contextmanager
+def _tied_here() -> Iterator[None]:
+    """Let the process that is started now end with this one, with the files of its start."""
+    owner, folder = os.environ.get(OWNER), tempfile.tempdir
+    os.environ.update(tied())
+    tempfile.tempdir = str(scratch())
+    try:
+        yield
+    finally:
+        tempfile.tempdir = folder
+        del os.environ[OWNER]
+        if owner is not None:
+            os.environ[OWNER] = owner
+
+
+_DIED: Final = "the Java process of Spark died, probably because it ran out of memory"
 _CAUSES: Final = (
     ("OutOfMemoryError", "memory", "Spark ran out of memory",
      "give it more with --conf spark.driver.memory=4g"),
-    ("must be at least", "memory", "Spark was given too little memory",
+    ("must be at least", "memory", "Spark has too little memory",
      "give it at least 1g with --conf spark.driver.memory=1g"),
-    ("Could not reserve enough space", "memory", "there is not so much memory on this machine",
+    ("Could not reserve enough space", "memory", "this machine does not have that much memory",
      "ask for less with --conf spark.driver.memory=1g"),
     ("No space left on device", "disk", "the disk is full",
-     "make room, or let Spark spill elsewhere with --conf spark.local.dir=FOLDER"),
+     "free some space, or use another folder with --conf spark.local.dir=FOLDER"),
     ("UnsupportedClassVersionError", "java.old", "this Java is too old",
      "install a JDK 17 or newer"),
     ("All masters are unresponsive", "master", "the Spark master does not answer",
-     "check the address given with --master"),
-    ("Could not parse Master URL", "master", "this is no Spark master",
-     "local[2], spark://host:7077, yarn or k8s://..."),
+     "check the address passed with --master"),
+    ("Could not parse Master URL", "master", "this is not a Spark master",
+     "use local[2], spark://host:7077, yarn or k8s://..."),
     ("Answer from Java side is empty", "memory", _DIED,
      "give it more with --conf spark.driver.memory=4g"),
     ("Connection refused", "memory", _DIED,
@@ -253,7 +273,7 @@ _OWN: Final = re.compile(r"tallystick\.core\.errors\.\w+: (.+)")
 
 
 def explain(error: BaseException, log: Path | None = None) -> Unavailable | UsageError:
-    """Turn what Spark says into one line that a person can act on."""
+    """Turn an error of Spark into one line that a person can act on."""
     said = str(error)
     if log is not None and log.exists():
         said += log.read_text(encoding="utf-8", errors="replace")[-20_000:]

@@ -1,4 +1,4 @@
-"""Rows of a table as a person reads them: bytes as text where they are text, else as base64."""
+"""Show rows of a table to a person: bytes as text if they are text, else as base64."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What goes in: topics, and files by path, folder or pattern, told apart by their first bytes.
+"""The inputs: topics, and files by path, folder or pattern; the first bytes decide the format.
 
     JSON Lines (captures or plain envelopes), also gzip, bzip2 or zstd · Parquet captures · journals
     kafka://host:port/topic[,topic]
 
-In a folder every file counts, except those whose name begins with `.` or `_`. A file is taken as
-long as it is at that moment: what is written behind that place comes with the next run. `key` names
-a file and its state, so that an unchanged file is not read twice. A *log* only grows: what was read
-of it stays as it is, so its key is the range that was read.
+Every file of a folder counts, except names that begin with `.` or `_`. A file is read up to its
+length at that moment; later bytes belong to the next run. `key` names a file and its state, so an
+unchanged file is not read twice. A *log* only grows: the part already read never changes, so its
+key is the range that was read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAGIC: Final = (
     (b"BZh", "bzip2"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
-_HINT: Final = "a file, a folder or a quoted pattern is read: is the name right?"
+_HINT: Final = "name a file, a folder or a quoted pattern, and check the name"
 _HEAD: Final = 1 << 16
 _SHARE: Final = 64 << 20
 RECORD: Final = 512
@@ -88,7 +88,7 @@ class Source:
         return self.size * RECORD if self.form == "kafka" else self.size
 
     def as_json(self) -> dict[str, Any]:
-        """Give what names it, without secrets."""
+        """Return its name, without secrets."""
         names = ("path", "form", "start", "size", "changed")
         told = {name: getattr(self, name) for name in names}
         return told | ({"identity": self.identity} if self.identity else {})
@@ -124,7 +124,7 @@ def find_sources(inputs: Sequence[str]) -> tuple[Source, ...]:
         paths = list_files(name)
         if not paths:
             raise UsageError(
-                f"{name}: there is nothing to read",
+                f"{name}: there are no files to read",
                 code="input.empty",
                 hint="name files, a folder with files in it, or a quoted pattern",
             )
@@ -137,7 +137,7 @@ def list_files(name: str) -> list[Path]:
     """Give the files that a name means: itself, those in it, or those that fit."""
     path = Path(name)
     if not name:  # an unset variable of a shell is not this folder
-        raise Unavailable("an input has no name", code="input.missing", hint=_HINT)
+        raise Unavailable("an input has an empty name", code="input.missing", hint=_HINT)
     if path.is_dir():
         return [
             inner.resolve()
@@ -152,11 +152,11 @@ def list_files(name: str) -> list[Path]:
     if any(sign in name for sign in "*?["):
         return [Path(one).resolve() for one in sorted(glob.glob(name, recursive=True))  # noqa: PTH207
                 if Path(one).is_file()]  # fmt: skip
-    raise Unavailable(f"{name}: there is no such file or folder", code="input.missing", hint=_HINT)
+    raise Unavailable(f"{name}: no such file or folder", code="input.missing", hint=_HINT)
 
 
 def look(path: Path) -> Source:
-    """Tell what a file is, and in which state."""
+    """Return the format and the state of a file."""
     try:
         state = path.stat()
         with path.open("rb") as file:
@@ -181,7 +181,7 @@ def _is_journal(head: bytes) -> bool:
 
 
 def split(source: Source, share: int = _SHARE) -> tuple[Split, ...]:
-    """Cut a source into parts of about `share` bytes; what cannot be cut is one part."""
+    """Split a source into parts of about `share` bytes; one that cannot be split is one part."""
     if source.copy:
         files = len(list(Path(source.copy).glob("messages-*.parquet")))
         return tuple(Split(source, number, number, number + 1) for number in range(max(files, 1)))
@@ -205,18 +205,18 @@ def _split_parquet(source: Source, share: int) -> tuple[Split, ...]:
     groups = file.num_row_groups
     if "body" not in file.schema_arrow.names:
         raise UsageError(
-            f"{source.path}: a Parquet capture has a column 'body', this one has not",
+            f"{source.path}: a Parquet capture needs a column 'body', and this file has none",
             code="input.columns",
-            hint=f"it has {', '.join(file.schema_arrow.names[:12])}",
+            hint=f"its columns: {', '.join(file.schema_arrow.names[:12])}",
         )
     for one in file.schema_arrow:
         kind = one.type.value_type if pa.types.is_dictionary(one.type) else one.type
         wanted, tests = _KINDS.get(one.name, ("", ()))
         if wanted and not any(test(kind) for test in tests):
             raise UsageError(
-                f"{source.path}: the column {one.name!r} holds {one.type}, not {wanted}",
+                f"{source.path}: the column {one.name!r} has the type {one.type}, not {wanted}",
                 code="input.columns",
-                hint="times are nanoseconds since 1970 as whole numbers",
+                hint="times must be nanoseconds since 1970, as whole numbers",
             )
     each = max(1, round(groups * share / max(source.size, 1)))
     return tuple(

@@ -1,10 +1,10 @@
 """A stream: read logs as they grow, and publish the tables whenever there is something new.
 
-Spark's Structured Streaming asks for what is new and keeps its offsets in a checkpoint. A batch is
-ranges of logs; each becomes a part of the lake, once: a batch that is run again after a crash finds
-its parts there and reads nothing. The tables are built beside the query, from all whole parts that
-were ever streamed into the lake, and publishing takes no more than about half of the time. Killed
-anywhere, the next start goes on, and its tables are those of a stream that was never stopped.
+Spark's Structured Streaming asks for new ranges and keeps its offsets in a checkpoint. A batch is a
+list of ranges; each becomes a part of the lake, once: a batch that runs again after a crash finds
+its parts and reads nothing. The tables are built beside the query, from all complete parts of the
+lake, and publishing takes at most about half of the time. After a kill, the next start continues,
+and its tables equal those of a stream that was never stopped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What to read, by which rules, into which lake; the registry is as it was at the start."""
+    """The task of a stream: inputs, rules and lake; the registry is read at the start."""
 
     inputs: tuple[str, ...]
     access: Mapping[str, Access]
@@ -89,7 +89,7 @@ def stream(
     keep: int = KEEP,
     batch: int = BATCH,
 ) -> dict[str, Any] | None:
-    """Read until told to stop, or, without `every`, what is there now; give the last manifest."""
+    """Read until stopped, or, without `every`, the present data; return the last manifest."""
     with open_lake(task.lake) as lake:
         state = _State(task, lake, session, keep)
         query = None
@@ -128,7 +128,7 @@ def _start(
 
 
 class _State:
-    """The parts that stand in the lake, and what was published of them."""
+    """The parts in the lake, and which of them were published."""
 
     def __init__(self, task: Stream, lake: Lake, session: SparkSession, keep: int) -> None:
         self._task, self._lake, self._session, self._keep = task, lake, session, keep
@@ -139,7 +139,7 @@ class _State:
         self.manifest: dict[str, Any] | None = None
 
     def read_copies(self) -> None:
-        """Judge anew what was streamed into the lake under another registry."""
+        """Judge again what was streamed into the lake under another registry."""
         copies = find_copies(self._lake, self._task.rules)
         self._read([one for path, held in copies.items()
                     for one in join_copies(self._known(path), held) if one.copy])  # fmt: skip

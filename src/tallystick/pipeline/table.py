@@ -1,14 +1,14 @@
 """A `Table` is one output of the pipeline, declared in one file under `tables/`.
 
 A table of *rows* is written where the records are read: `rows` takes the judged batch and gives
-Arrow columns, and Spark only schedules it. A table that is *built* comes after: `build` gets the
-frames of its `inputs` by name and gives a frame. `partial` is the schema of what a table of counts
-gathers from each batch before it is built.
+Arrow columns, and Spark only schedules it. A *built* table is made later: `build` gets the frames
+of its `inputs` by name and gives a frame. `partial` is the schema of the counts that each batch
+contributes to a built table.
 
 `figures` are counts over the table, by name: they make the summary of the run. A check is a
-condition that holds for every row of the table. A row that breaks one fails the run, and the tables
-of the last good run stay as they are. Both are SQL for a built table and a `Mask` for one of rows:
-each is evaluated where the table is written. The key is unique where `unique` says so.
+condition that must be true for every row. If it is false for a row, the run fails, and the tables
+of the last successful run stay. Both are SQL for a built table and a `Mask` for a table of rows:
+each is evaluated where the table is written. The key is unique if `unique` is set.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """What a built table is made from: frames by name, registered paths, figures so far."""
+    """The input of a built table: frames by name, registered paths, figures so far."""
 
     session: SparkSession
     tables: Mapping[str, DataFrame]
@@ -75,7 +75,7 @@ class Frames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One output: its name, what it says, its columns, where it comes from, what must hold."""
+    """One output: name, description, columns, origin and checks."""
 
     name: str
     about: str
@@ -94,7 +94,7 @@ class Table:
 
 
 def is_one_of(column: str, *values: str | None) -> Mask:
-    """Give the mask of rows whose column holds one of some values."""
+    """Return the mask of rows whose column has one of some values."""
     wanted = pa.array(values, pa.string())
     return lambda table: pc.is_in(table[column], wanted)
 

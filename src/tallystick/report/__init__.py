@@ -1,1 +1,1 @@
-"""From a journal to a page."""
+"""Turn journals and lakes into text, JUnit XML and HTML pages."""

@@ -1,10 +1,10 @@
-"""What changed between two runs, case by case, counting failures.
+"""Compare two runs, case by case.
 
-A case is found again by its subject and its name. A file may hold several runs of one case: one
-that came out both ways in the same file is `flaky`, and neither new nor fixed. `new` is every
-failure that was none before, whether the case was there or not; `fixed` failed and passes now;
-`changed` fails or is excused in another way; `appeared` is judged for the first time; `gone` was
-judged before and is not now, which a gate must not take for a success.
+A case is matched by its implementation and its name. A file may hold several runs of one case; a
+case that both passed and failed in one file is `flaky`, neither new nor fixed. `new` is a failure
+that was not there before, even if the case is new; `fixed` failed before and passes now; `changed`
+fails in another way or became a known failure; `appeared` was run for the first time; `gone` was
+run before and is missing now, which a gate must not count as a success.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLAKY: Final = "flaky"
 
 
 def compare_journals(old: Sequence[Journal], new: Sequence[Journal]) -> dict[str, list[str]]:
-    """Give the names of the cases under what happened to them."""
+    """Return the names of the cases, grouped by the kind of change."""
     before, after = _states(old), _states(new)
     changes: dict[str, list[str]] = {name: [] for name in CHANGES}
     for name in dict.fromkeys([*before, *after]):
@@ -34,7 +34,7 @@ def compare_journals(old: Sequence[Journal], new: Sequence[Journal]) -> dict[str
 
 
 def _states(journals: Sequence[Journal]) -> dict[str, str]:
-    """Give one state for each case: what it counts as, or flaky."""
+    """Return one state for each case: its outcome, or flaky."""
     states: dict[str, str] = {}
     for journal in journals:
         for record in journal.records:

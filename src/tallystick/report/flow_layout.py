@@ -1,9 +1,9 @@
-"""Where the boxes and arrows of a graph stand: layers from left to right, cycles allowed.
+"""Place the boxes and arrows of a graph in layers from left to right; cycles are allowed.
 
-An arrow that closes a cycle is turned for the layering and runs back. Every other arrow goes to a
-later layer, and where it passes one it keeps a place of its own there. In a layer, boxes are sorted
-by the mean place of their causes and effects, which takes most crossings away. All of it follows
-from the order of the arrows.
+An arrow that closes a cycle is reversed for the layering and drawn backwards. Every other arrow
+goes to a later layer; where it passes a layer, it has a place there. Within a layer, boxes are
+sorted by the mean place of their causes and effects, which removes most crossings. The result
+depends only on the order of the arrows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The event-flow map as a picture: a box for each URN, an arrow to what it causes.
+"""Draw the event-flow map: a box for each URN, an arrow to each URN that it causes.
 
-The rows of `flows` are by program; an arrow joins those of one cause and effect. A URN that starts
-a trace has a short arrow of its own; one that causes nothing and is caused by nothing is named
-below the map. The table beside it has every row.
+The rows of `flows` are by program; an arrow joins the rows with the same cause and effect. A URN
+that starts a trace has a short arrow. A URN without a cause and an effect is listed below the map.
+The table beside the map has every row.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _box(name: str, layout: Layout, flows: Sequence[Flow], start: Flow | None) -
     senders = dict.fromkeys(
         program for flow in flows if flow.effect == name for program in flow.programs
     )
-    told = f"{name}: {count(total)} sent by {', '.join(senders) or 'nobody seen here'}"
+    told = f"{name}: {count(total)} sent by {', '.join(senders) or 'an unknown program'}"
     begins = f", {count(start.messages)} of them start a trace" if start else ""
     short = name if len(name) <= _LETTERS else f"{name[:10]}…{name[-_LETTERS + 11 :]}"
     stub = [
@@ -143,7 +143,7 @@ def _arrow(route: Route, flow: Flow) -> Markup:
 
 
 def _bend(route: Route) -> tuple[str, tuple[float, float]]:
-    """Give the path of an arrow, and where its words stand."""
+    """Return the path of an arrow, and the place of its label."""
     x, y = _corner(route.places[0])
     end_x, end_y = _corner(route.places[-1])
     if route.cause == route.effect:

@@ -1,9 +1,9 @@
-"""Journals as JUnit XML that both the Jenkins and the Surefire schema accept.
+"""Write journals as JUnit XML that both the Jenkins and the Surefire schema accept.
 
-One `testsuite` is the root (Surefire knows no other); it has no attribute that Surefire refuses;
-`properties` come first; every `testcase` has a `time` with at most three decimals; `skipped` has a
-message only. Known failures are skipped with their reason, and one that passes is a failure.
-Characters that XML 1.0 cannot carry are written as a visible escape.
+The root is one `testsuite` (Surefire allows no other), without attributes that Surefire rejects.
+`properties` come first; every `testcase` has a `time` with at most three decimals; `skipped` has
+only a message. A known failure is skipped with its reason; a known failure that passes is a
+failure. Characters that XML 1.0 does not allow are written as a visible escape.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ELEMENTS: Final = {
 
 
 def junit(journals: Sequence[Journal], options: Sequence[str] = ()) -> str:
-    """Give one XML document for one or more runs; `options` repeat a case as it was run."""
+    """Return one XML document for one or more runs; `options` are part of the repeat command."""
     found = [(journal, record) for journal in journals for record in journal.records]
     elements = [_element(record) for _, record in found]
     milliseconds = sum(record.verdict.milliseconds for _, record in found)
@@ -93,14 +93,14 @@ def _add_case(root: ET.Element, subject: str, record: Record, options: Sequence[
     element = ET.SubElement(case, name, attributes)
     if name != "skipped":
         lines = [_line(difference) for difference in verdict.differences]
-        again = f"again: {repeat_command(subject, verdict.case, options)}"
+        again = f"repeat with: {repeat_command(subject, verdict.case, options)}"
         element.text = _clean("\n".join([message, *lines, again]))
 
 
 def _message(record: Record) -> str:
     verdict = record.verdict
     if record.alarm:
-        return f"known to fail ({record.known}), and passes now"
+        return f"passes now, but is listed as a known failure: {record.known}"
     if record.known:
         return f"known failure: {record.known}"
     return verdict.reason or f"{len(verdict.differences)} difference(s)"
@@ -120,5 +120,5 @@ def _seconds(milliseconds: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Write what XML 1.0 cannot carry as a visible escape."""
+    """Write characters that XML 1.0 does not allow as a visible escape."""
     return _NOT_XML.sub(lambda found: f"\\u{ord(found.group()):04x}", text)

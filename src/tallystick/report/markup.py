@@ -1,7 +1,7 @@
-"""Markup as values: whatever is not `Markup` is text, and text is escaped in this one place.
+"""Markup as values: anything that is not `Markup` is text, and text is escaped in this one place.
 
-URNs, names and paths come from strangers. `tag` is the only way to make an element, so none of them
-can end its element or its attribute.
+URNs, names and paths come from outside. `tag` is the only way to make an element, so no text can
+end its element or its attribute.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The lab's journal as a matrix: senders down, receivers across, one cell for each pair.
+"""Show a lab journal as a matrix: senders as rows, receivers as columns, one cell per pair.
 
-A cell counts passed of all, and then what is not passed: `23`, `22/23 1F`. F failed, E errored,
-U unsupported, K known. Cases that are not between two clients have no place in it.
+A cell counts the passed cases, and then those that did not pass: `23`, `22/23 1F`. F = failed, E =
+errored, U = unsupported, K = known failure. Cases that are not between two clients are left out.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Final
 
 from tallystick.core.journal import KNOWN, Journal
 from tallystick.core.verdict import Outcome
+from tallystick.report.board import Board, Score
 from tallystick.report.table import align
 
-__all__ = ["cells", "show_matrix"]
+__all__ = ["cells", "score_pairs", "show_matrix"]
 
 _LETTERS: Final = {
     Outcome.FAILED.value: "F",
@@ -35,24 +36,28 @@ def cells(journal: Journal) -> dict[tuple[str, str], Counter[str]]:
 
 def show_matrix(journal: Journal) -> str:
     """Give the matrix as text, or nothing when there are no pairs."""
+    board = score_pairs(journal)
+    return "\n".join(align(board.texts())) + "\n" if board.rows else ""
+
+
+def score_pairs(journal: Journal) -> Board:
+    """Score each pair of clients; without pairs the board has no rows."""
     counted = cells(journal)
-    if not counted:
-        return ""
     senders = list(dict.fromkeys(sender for sender, _ in counted))
     across = dict.fromkeys(receiver for _, receiver in counted)
     receivers = [name for name in dict.fromkeys([*senders, *across]) if name in across]
-    rows = [["from \\ to", *receivers]]
-    rows += [
-        [sender, *(_cell(counted.get((sender, receiver), Counter())) for receiver in receivers)]
+    rows = [
+        (sender, tuple(_cell(counted.get((sender, receiver), Counter())) for receiver in receivers))
         for sender in senders
     ]
-    return "\n".join(align(rows)) + "\n"
+    return Board(("from \\ to", *receivers), tuple(rows))
 
 
-def _cell(counts: Counter[str]) -> str:
+def _cell(counts: Counter[str]) -> Score:
     total = counts.total()
     passed = counts[Outcome.PASSED]
     if passed == total:
-        return str(total) if total else "."
+        return Score(str(total), True) if total else Score(".")
     rest = " ".join(f"{counts[name]}{letter}" for name, letter in _LETTERS.items() if counts[name])
-    return f"{passed}/{total} {rest}"
+    wrong = counts[Outcome.FAILED] + counts[Outcome.ERRORED]
+    return Score(f"{passed}/{total} {rest}", False if wrong else None)

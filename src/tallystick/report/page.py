@@ -1,10 +1,10 @@
-"""Journals as one page that needs nothing else: no network, no build step, it opens from disk.
+"""Write journals as one HTML page that opens from disk: no network, no build step.
 
-The verdicts travel as JSON in the page and are drawn by its script: senders x receivers where case
-names carry pairs, sections by subject, results by tier, then every case with its differences, its
-messages and the command that repeats it. Latencies that were measured are a picture and a table.
-The policy in the page allows its own script and style by
-their hash and nothing else, and the data cannot end its element: no text of a subject becomes code.
+The page holds the verdicts as JSON, and its script draws them: a matrix of senders and receivers
+where case names hold pairs, sections by implementation, results by tier, then every case with its
+differences, its messages and the command that repeats it. Measured latencies are shown as a chart
+and a table. The content security policy allows only the page's own script and style, by their hash,
+and the data cannot end its element, so no text of an implementation can become code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def build_page(
     changes: Mapping[str, Sequence[str]] | None = None,
     coverage: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Give the page of runs, with what changed and which requirement is shown by which cases."""
+    """Return the page of runs, with the changes and the cases that cover each requirement."""
     texts: dict[str, int] = {}
     data = {
         "outcomes": _OUTCOMES,
@@ -65,7 +65,7 @@ def _run(journal: Journal, texts: dict[str, int]) -> dict[str, Any]:
 
 
 def _case(subject: str, record: Record, texts: dict[str, int]) -> list[Any]:
-    """Give one case as a row; texts that come again and again stand in one list."""
+    """Return one case as a row; repeated texts are stored once, in a list."""
     verdict = record.verdict
     row: list[Any] = [
         verdict.case,
@@ -84,7 +84,7 @@ def _case(subject: str, record: Record, texts: dict[str, int]) -> list[Any]:
 
 
 def _command(subject: str, case: str) -> str:
-    """Give the command that repeats a case, with a mark for the name where it stands as it is."""
+    """Return the command that repeats a case, with a placeholder for its unquoted name."""
     command = repeat_command(subject, case)
     return command.replace(case, _MARK) if shlex.quote(case) == case else command
 

@@ -1,7 +1,7 @@
-"""Perf circuits as a table: what each pair carried, how long messages took, and the error.
+"""Show perf circuits as a table: throughput, latencies and the clock error of each pair.
 
-Times are in microseconds. Every latency is right within the error, which is that of the clocks. The
-last line of a test is its histograms put together, with the largest error among them.
+Times are in microseconds. Every latency is exact to within the clock error. The last line of a test
+merges its histograms, with the largest error among them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tallystick.core.extras import importing
 from tallystick.core.journal import Journal
 from tallystick.report.table import align
 
@@ -44,7 +45,8 @@ def _row(name: str, measured: Mapping[str, Any]) -> list[str]:
 
 
 def _merged(every: Sequence[Mapping[str, Any]]) -> list[str]:
-    from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # noqa: PLC0415 (rare)
+    with importing("lab"):
+        from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # noqa: PLC0415
 
     total, *rest = (HdrHistogram.decode(one["histogram"]) for one in every)
     for one in rest:

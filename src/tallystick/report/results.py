@@ -1,9 +1,9 @@
-"""The `results.json` of conformance suite 1.8.0 (ADR-0032 section 2), from a journal.
+"""Write the `results.json` of conformance suite 1.8.0 (ADR-0032 section 2) from a journal.
 
-`pass` is passed. `fail` is failed or errored, with the reason. A `skip` must cite the ADR that
-allows it, so an unsupported case is a skip only when its reason cites one; otherwise it is not
-covered and says so as a `fail`. A section whose binding the subject does not carry (every case of
-that scope unsupported) is left out, as the format demands.
+`pass` is a passed case; `fail` is a failed or errored one, with the reason. A `skip` must cite the
+ADR that allows it, so an unsupported case is a skip only if its reason cites one; otherwise it is a
+`fail` that says it is not covered. If every case of a scope is unsupported, the implementation does
+not carry that binding, and its sections are left out, as the format requires.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _ADR: Final = re.compile(r"ADR-[0-9]{4}")
 
 
 def results(journal: Journal, suite: Suite) -> dict[str, Any]:
-    """Give the results of one subject on one whole suite; the format knows no part of one."""
+    """Return the results of one implementation on one whole suite; the format has no parts."""
     versions, scopes = journal.head.versions, suite.scopes
     verdicts = _by_section(journal, suite.name)
     ran = {record.verdict.case for record in journal.records}
     lacking = [case.name for case in suite.cases if case.name not in ran]
     if lacking:
         raise UsageError(
-            f"results.json holds a whole suite, and {len(lacking)} cases were not run",
+            f"results.json needs the whole suite, but {len(lacking)} cases were not run",
             code="partial_results",
-            hint=f"run '{suite.name}/**', or ask for --journal or --junit instead",
+            hint=f"run '{suite.name}/**', or use --journal or --junit instead",
         )
     carried = [
         scope

@@ -1,4 +1,4 @@
-"""Tables of a page: texts left, counts right, pictures between; wide ones scroll by themselves."""
+"""The tables of a page: text left-aligned, counts right-aligned; wide tables scroll."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def table(
     ]
     made = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines), aria_label=name)
     scroll = tag("div", made, class_="scroll", tabindex=0, role="region", aria_label=name)
-    rest = tag("p", f"and {count(more)} more, in the tables of the lake", class_="soft")
+    rest = tag("p", f"and {count(more)} more in the tables of the lake", class_="soft")
     return join([scroll, rest]) if more else scroll
 
 
 def _head(name: object, cell: Markup) -> Markup:
-    """Name a column, on the side where its cells stand."""
+    """Return the head of a column, aligned like its cells."""
     return tag("th", name, scope="col", class_="text" if cell.startswith("<td class") else None)
 
 
 def _cell(value: Cell) -> Markup:
-    """Give a cell: texts left, counts right, `figure` as it is, pictures in their own width."""
+    """Return a cell: text left, counts right, `figure` unchanged, charts in their own width."""
     if isinstance(value, Markup) and value.startswith("<td"):
         return value
     if isinstance(value, str):
@@ -74,5 +74,5 @@ def names(every: Sequence[str]) -> str:
 
 
 def details(title: str, *inside: Markup) -> Markup:
-    """Give what is shown on demand."""
+    """Return a part that is shown on demand."""
     return tag("details", tag("summary", title), *inside)

@@ -1,7 +1,7 @@
-"""The shell of every page: one style, one policy, no network; it opens from disk.
+"""The frame of every page: one style, one content security policy, no network; it opens from disk.
 
-A template has slots like `<!--data-->`. The policy in the page allows the template's own script and
-style by their hash and nothing else, so no text that a slot brings in can become code.
+A template has slots such as `<!--data-->`. The policy allows only the template's own script and
+style, by their hash, so no text in a slot can become code.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["fill"]
 _SLOT: Final = re.compile(r"<!--([a-z]+)-->")
 
 
-def fill(template: str, style: str = "", **slots: str) -> str:
-    """Give the page of a template: the shared style and `style`, the policy, and its slots."""
-    sheets = "".join(_read(name) for name in ("style.css", style) if name)
+def fill(template: str, *styles: str, **slots: str) -> str:
+    """Give the page of a template: the shared style and `styles`, the policy, and its slots."""
+    sheets = "".join(_read(name) for name in ("style.css", *styles))
     page = _read(template).replace("<!--style-->", sheets)
     policy = (
         f"default-src 'none'; script-src {_hash(page, 'script')}; "
@@ -35,5 +35,9 @@ def _read(name: str) -> str:
 
 
 def _hash(page: str, tag: str) -> str:
-    (held,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-    return f"'sha256-{b64encode(sha256(held.encode()).digest()).decode()}'"
+    """Give the hash of the one element with this tag; a page without it allows none."""
+    texts = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    if not texts:
+        return "'none'"
+    (text,) = texts
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

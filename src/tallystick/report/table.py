@@ -1,8 +1,8 @@
-"""Journals as text for people, and as one summary object for programs.
+"""Show journals as text for people, and as one summary object for programs.
 
-The table has one row per section; below it stands each case that did not pass: its full name, the
-differences, and the one command that repeats it. Cases that are unsupported or broken for one and
-the same reason stand together. The scoreboard has sections as rows and subjects as columns.
+The table has one row per section. Below it follows each case that did not pass: its full name, the
+differences, and the command that repeats it. Cases that are unsupported or errored for the same
+reason are grouped. The scoreboard has sections as rows and implementations as columns.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.core.journal import KNOWN, Journal, Record, count
 from tallystick.core.verdict import Outcome
+from tallystick.report.board import Board, Score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "not_run",
     "one_line",
     "repeat_command",
+    "score_sections",
     "scoreboard",
     "section_of",
     "show_journal",
@@ -68,12 +70,12 @@ def succeeded(journal: Journal) -> bool:
 
 
 def summarize(journals: Sequence[Journal]) -> dict[str, Any]:
-    """Give one object: counts, and the names of what did not pass; by subject when several."""
+    """Return one object: counts and names of cases that did not pass, by implementation."""
     return _summarize_one(journals[0]) if len(journals) == 1 else summarize_all(journals)
 
 
 def summarize_all(journals: Sequence[Journal]) -> dict[str, Any]:
-    """Give the totals, and the summary of each subject under `subjects`."""
+    """Return the totals, and the summary of each implementation under `subjects`."""
     every = [record for journal in journals for record in journal.records]
     subjects = {journal.head.subject: _summarize_one(journal) for journal in journals}
     return {**count(every), "subjects": subjects}
@@ -102,10 +104,10 @@ def _measured(journal: Journal) -> dict[str, Any]:
 
 
 def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
-    """Give the one command that repeats a case, with the options it was found with.
+    """Return the command that repeats a case, with the options of the run.
 
-    The cases of a tier begin with its kind, those of the clients with their subject, the broker,
-    and end with the two clients. A broker that the lab cannot start was attached to.
+    The cases of a tier begin with its kind. Those of clients begin with the broker and end with the
+    two clients. A broker that the lab cannot start was attached to.
     """
     head, kind, broker, *_ = (*name.split("/"), "", "")
     if head in _LAB:
@@ -125,11 +127,11 @@ def repeat_command(subject: str, name: str, options: Sequence[str] = ()) -> str:
         if kind in _PERF:
             verb = ["perf", *(f"--{word}" for word in broker.split(","))]
         return shlex.join(["tally", "lab", *verb, "--broker", head, *clients, "--cases", rest])
-    return shlex.join(["tally", "suite", "run", name, "--subject", subject, *options])
+    return shlex.join(["tally", "suite", "run", name, "--implementation", subject, *options])
 
 
 def show_journal(journal: Journal, options: Sequence[str] = ()) -> str:
-    """Give the table of one run, and what did not pass; of errors for one reason the first ten."""
+    """Return the table of one run and the cases that did not pass, ten errors per reason."""
     head = journal.head
     about = f"{head.versions.get('subject.name', '')} {head.versions.get('subject.version', '')}"
     lines = [f"{head.subject} ({about.strip() or 'not started'}), suite {head.suite}", ""]
@@ -146,7 +148,7 @@ def show_journal(journal: Journal, options: Sequence[str] = ()) -> str:
     if journal.foot:
         lines += [f"note: {note}" for note in journal.foot.notes]
     else:
-        lines += ["", "the journal has no foot: this run was cut short"]
+        lines += ["", "this run was cut short: the journal has no last line"]
     return "\n".join(map(one_line, lines)) + "\n"
 
 
@@ -183,7 +185,7 @@ def _show_record(record: Record, subject: str, options: Sequence[str]) -> list[s
     if record.alarm:
         return [
             f"ALARM  {verdict.case}",
-            f"  it passes now, and was known to fail: {record.known}",
+            f"  it passes now, but is listed as a known failure: {record.known}",
         ]
     lines = [f"{record.counts_as}  {verdict.case}"]
     if record.known:
@@ -192,7 +194,7 @@ def _show_record(record: Record, subject: str, options: Sequence[str]) -> list[s
         lines.append(f"  {verdict.reason}")
     for difference in verdict.differences:
         lines += _show_difference(difference)
-    return [*lines, f"  again: {repeat_command(subject, verdict.case, options)}"]
+    return [*lines, f"  repeat with: {repeat_command(subject, verdict.case, options)}"]
 
 
 def _show_difference(difference: Difference) -> list[str]:
@@ -209,7 +211,7 @@ def _value(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """Make control characters visible, so that nobody's text can draw on the terminal."""
+    """Make control characters visible, so that no text can control the terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -225,7 +227,7 @@ def _show_reasons(journal: Journal, outcome: Outcome) -> list[str]:
 
 
 def identical_bytes(journal: Journal) -> tuple[int, int]:
-    """Give how many byte vectors a subject got right, and how many there are."""
+    """Return how many byte vectors an implementation got right, and how many there are."""
     marks = [
         record.verdict.outcome is Outcome.PASSED
         for record in journal.records
@@ -235,34 +237,36 @@ def identical_bytes(journal: Journal) -> tuple[int, int]:
 
 
 def scoreboard(journals: Sequence[Journal], missing: Mapping[str, str]) -> str:
-    """Give the table over several subjects: who passes what, and whose bytes are identical."""
-    sections = dict.fromkeys(
-        section_of(record.verdict.case) for journal in journals for record in journal.records
-    )
-    rows = [["section", *(journal.head.subject for journal in journals)]]
-    rows += [[section, *(_score(j.records, section) for j in journals)] for section in sections]
-    rows.append(["all", *(_score(journal.records, "") for journal in journals)])
-    rows.append(["byte-identical", *(_identical(journal) for journal in journals)])
-    lines = [*align(rows), "", "passed/asked; - is unsupported", *not_run(missing)]
+    """Return the table over several implementations: passed cases, and identical bytes."""
+    board = score_sections(journals)
+    lines = [*align(board.texts()), "", "passed/run; - = unsupported", *not_run(missing)]
     return "\n".join(map(one_line, lines)) + "\n"
 
 
+def score_sections(journals: Sequence[Journal]) -> Board:
+    """Score each section for each implementation."""
+    sections = dict.fromkeys(
+        section_of(record.verdict.case) for journal in journals for record in journal.records
+    )
+    rows = [(name, tuple(_score(one.records, name) for one in journals)) for name in sections]
+    rows.append(("all", tuple(_score(one.records, "") for one in journals)))
+    rows.append(("byte-identical", tuple(map(_identical, journals))))
+    return Board(("section", *(one.head.subject for one in journals)), tuple(rows))
+
+
 def not_run(missing: Mapping[str, str]) -> list[str]:
-    """Say of each subject that could not start why not."""
-    return [f"{name}: not run, {reason}" for name, reason in missing.items()]
+    """Return a line with the reason for each implementation that could not start."""
+    return [f"{name}: not run: {reason}" for name, reason in missing.items()]
 
 
-def _score(records: Iterable[Record], section: str) -> str:
+def _score(records: Iterable[Record], section: str) -> Score:
     verdicts = [r.verdict for r in records if not section or section_of(r.verdict.case) == section]
     asked = [v for v in verdicts if v.outcome is not Outcome.UNSUPPORTED]
-    if not asked:
-        return "-"
-    passed = sum(verdict.outcome is Outcome.PASSED for verdict in asked)
-    return f"{passed}/{len(asked)}"
+    return Score.of(sum(verdict.outcome is Outcome.PASSED for verdict in asked), len(asked))
 
 
-def _identical(journal: Journal) -> str:
+def _identical(journal: Journal) -> Score:
     right, every = identical_bytes(journal)
     if not every:
-        return "-"
-    return "yes" if right == every else f"no ({every - right} differ)"
+        return Score("-")
+    return Score("yes", True) if right == every else Score(f"no ({every - right} differ)", False)

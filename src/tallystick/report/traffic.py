@@ -1,8 +1,8 @@
-"""The page of a lake: what the pipeline found in the traffic, on one page that opens from disk.
+"""Write the page of a lake: the results of the pipeline on one HTML page that opens from disk.
 
-It takes the digest of a lake (plain values, `tallystick.pipeline.digest`) and gives the page. What
-must be known stands first; each plot has its figures as text beside it. A part without rows says
-so, and says why.
+It turns the digest of a lake (plain values, `tallystick.pipeline.digest`) into the page. The most
+important figures come first; each chart has its figures as text beside it. A part without rows says
+why it is empty.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def build_traffic_page(digest: Mapping[str, Any]) -> str:
     """Give the page of a digest."""
     figures = digest["run"]["figures"]
     sections = [
-        _section("acceptance", "Did messages keep the contract?", _acceptance(digest)),
-        _section("violations", "What was broken", _violations(digest)),
-        _section("deliveries", "What was sent against what was received", _deliveries(digest)),
-        _section("latency", "How long messages took", _latency(digest["latency"])),
+        _section("acceptance", "Do the messages follow the contract?", _acceptance(digest)),
+        _section("violations", "Refused records and violations", _violations(digest)),
+        _section("deliveries", "Sent and received messages compared", _deliveries(digest)),
+        _section("latency", "Delivery times", _latency(digest["latency"])),
         _section("flows", "Which message causes which", _flows(digest["flows"])),
-        _section("drift", "Who drifts from the canonical form", _drift(digest["drift"])),
-        _section("exposure", "Where personal data stands", _exposure(digest["exposure"])),
-        _section("coverage", "What the registry and the traffic do not share",
+        _section("drift", "Messages that are not canonical", _drift(digest["drift"])),
+        _section("exposure", "Personal data in messages", _exposure(digest["exposure"])),
+        _section("coverage", "Differences between the registry and the traffic",
                  _coverage(digest["coverage"])),
-        _section("verdicts", "Verdicts of suites and lab", _verdicts(digest)),
-        _section("run", "The run", _run(digest)),
+        _section("verdicts", "Verdicts of suites and the lab", _verdicts(digest)),
+        _section("run", "About this run", _run(digest)),
     ]  # fmt: skip
     return fill(
         "traffic.html", "traffic.css", headline=_headline(figures), tiles=_tiles(figures),
@@ -62,10 +62,10 @@ def _headline(figures: Mapping[str, int]) -> Markup:
     total, refused = figures["messages"], figures["refused"]
     if not total:
         return tag("p", "No message was captured: these tables are empty.", class_="warn note")
-    kept = f"{share(total - refused, total)} of {count(total)} records kept the contract."
+    kept = f"{share(total - refused, total)} of {count(total)} records follow the contract."
     told = [f"{count(figures[name])} {name}" for name in FAULTS if figures[name]]
-    sound = " Nothing was lost, doubled or altered." if figures["delivered"] else ""
-    return tag("p", kept, f" Of the messages, {', '.join(told)}." if told else sound)
+    sound = " No message was lost, duplicated or altered." if figures["delivered"] else ""
+    return tag("p", kept, f" Messages with faults: {', '.join(told)}." if told else sound)
 
 
 _TILES: Final = (
@@ -112,7 +112,7 @@ def _acceptance(digest: Mapping[str, Any]) -> list[Markup]:
         ]
     if any(untimed.values()):
         told = ", ".join(f"{count(n)} {ACCEPTANCE[name]}" for name, n in untimed.items() if n)
-        parts.append(tag("p", f"Without a time, so not in the picture: {told}.", class_="soft"))
+        parts.append(tag("p", f"Records without a time, not in the chart: {told}.", class_="soft"))
     return parts
 
 
@@ -130,34 +130,38 @@ def _violations(digest: Mapping[str, Any]) -> list[Markup]:
     head = ("stage", "reason", "records", "compared")
     first = table("Refused records by stage and reason", head, stages, refusals["more"])
     parts = [tag("h3", "Refused records, by stage and reason"), first]
-    parts.append(tag("h3", "Broken rules of schemas, by URN and keyword"))
+    parts.append(tag("h3", "Schema violations, by URN and keyword"))
     if not violations["rows"]:
-        return parts + nothing("No schema was broken.")
+        return parts + nothing("No message violates its schema.")
     most = violations["rows"][0]["count"]
     rules = [
         (code(row["urn"]), code(row["keyword"]), row["count"],
          bar(f"{row['urn']} {row['keyword']}", row["count"], most, "violating"))
         for row in violations["rows"]
     ]  # fmt: skip
-    head = ("URN", "keyword", "broken rules", "compared")
-    return [*parts, table("Broken rules by URN and keyword", head, rules, violations["more"])]
+    head = ("URN", "keyword", "violations", "compared")
+    return [*parts, table("Schema violations by URN and keyword", head, rules, violations["more"])]
 
 
 def _deliveries(digest: Mapping[str, Any]) -> list[Markup]:
     held = digest["deliveries"]
     if not held["rows"]:
-        return nothing("No capture says that it was sent or received, so nothing can be paired.")
+        return nothing(
+            "No capture has a direction (sent or received), so no messages can be paired."
+        )
     most = max(sum(row[name] for name in FAULTS) for row in held["rows"])
     rows = []
     for row in held["rows"]:
         faults = {name: row[name] for name in FAULTS}
-        ends = f"{names(row['senders']) or 'nobody'} → {names(row['receivers']) or 'nobody'}"
-        name = way(row["queue"], f"{ends}, {row['broker'] or 'no broker named'}")
+        ends = (
+            f"{names(row['senders']) or 'no sender'} → {names(row['receivers']) or 'no receiver'}"
+        )
+        name = way(row["queue"], f"{ends}, {row['broker'] or 'unknown broker'}")
         none = tag("span", "none", class_="soft")
         drawn = stack(str(row["queue"]), faults, most) if any(faults.values()) else none
         rows.append((name, drawn, row["delivered"], *faults.values(), row["unobserved"]))
     head = ("queue, sender → receiver", "faults", "delivered", *FAULTS, "unobserved")
-    note = "A message can have more than one fault. Unobserved: nobody captured the other side."
+    note = "A message can have more than one fault. Unobserved: the other side was not captured."
     return [
         legend({name: name for name in FAULTS}),
         table("Deliveries by queue", head, rows, held["more"]),
@@ -167,12 +171,12 @@ def _deliveries(digest: Mapping[str, Any]) -> list[Markup]:
 
 def _latency(held: Mapping[str, Any]) -> list[Markup]:
     if not held["rows"]:
-        return nothing("No message was seen on both sides with its time, so none was measured.")
+        return nothing("No message was seen on both sides with a time, so no latency is known.")
     span = latency_span(held["rows"])
     rows = []
     for row in held["rows"]:
         ends = f"{row['sender']} → {row['receiver']}"
-        where = f"{ends}, {row['broker'] or 'no broker named'}, {row['queue']}"
+        where = f"{ends}, {row['broker'] or 'unknown broker'}, {row['queue']}"
         figures = [
             figure(duration(row[one])) for one in ("p50", "p90", "p99", "maximum", "clock_error")
         ]
@@ -181,10 +185,12 @@ def _latency(held: Mapping[str, Any]) -> list[Markup]:
         rows.append((name, drawn, *figures, row["messages"]))
     axis = join(["percentiles", draw_axis(span)])
     head = ("URN, sender → receiver", axis, "p50", "p90", "p99", "most", "± clocks", "messages")
-    note = "The bar around each point is the error of the two clocks: the true value is inside it."
+    note = (
+        "The bar around each point is the error of the two clocks; the true value lies inside it."
+    )
     return [
         legend({"p50": "p50", "p90": "p90", "p99": "p99"}),
-        table("Latency by way", head, rows, held["more"]),
+        table("Latency by sender and receiver", head, rows, held["more"]),
         tag("p", note, class_="soft"),
     ]
 
@@ -200,7 +206,7 @@ def _flows(held: Mapping[str, Any]) -> list[Markup]:
     alone = [one for one in flows if one.cause is None and one.effect not in linked]
     if alone:
         chips = [tag("li", code(one.effect), f" {count(one.messages)}") for one in alone]
-        parts.append(tag("p", "Sent on their own, without a cause or an effect in these traces:",
+        parts.append(tag("p", "Messages without a cause or an effect in these traces:",
                          class_="soft"))  # fmt: skip
         parts.append(tag("ul", *chips, class_="chips"))
     return [*parts, details("As a table", _flow_table(flows, held["more"]))]
@@ -218,9 +224,11 @@ def _flow_table(flows: Sequence[Flow], more: int) -> Markup:
 
 def _drift(held: Mapping[str, Any]) -> list[Markup]:
     if not held["rows"]:
-        return nothing("Every accepted message is canonical, and no native field contradicts it.")
+        return nothing(
+            "Every accepted message is canonical, and every native field matches the message."
+        )
     rows = [
-        (row["kind"], code(row["place"] or "the whole"), code(row["urn"]), str(row["lang"]),
+        (row["kind"], code(row["place"] or "(whole message)"), code(row["urn"]), str(row["lang"]),
          str(row["node"]), str(row["broker"]), row["messages"])
         for row in held["rows"]
     ]  # fmt: skip
@@ -229,14 +237,16 @@ def _drift(held: Mapping[str, Any]) -> list[Markup]:
 
 
 _BASIS: Final = {
-    "mark": "marked in its schema", "form": "by its form, unmarked",
-    "checksum": "by its checksum, unmarked",
+    "mark": "marked in its schema", "form": "found by its form, not marked",
+    "checksum": "found by its checksum, not marked",
 }  # fmt: skip
 
 
 def _exposure(held: Mapping[str, Any]) -> list[Markup]:
     if not held["rows"]:
-        return nothing("No field is marked as personal, and no value looks like it.")
+        return nothing(
+            "No field is marked as personal data, and no value looks like personal data."
+        )
     rows = [
         (code(row["path"]), code(row["urn"]), row["category"],
          tag("span", _BASIS[row["basis"]], class_="" if row["basis"] == "mark" else "badge bad"),
@@ -250,7 +260,7 @@ def _exposure(held: Mapping[str, Any]) -> list[Markup]:
 
 def _coverage(held: Mapping[str, Any]) -> list[Markup]:
     if not held["rows"]:
-        return nothing("All that was seen is registered, and all that is registered was seen.")
+        return nothing("Everything seen is registered, and everything registered was seen.")
     rows = [
         (code(row["path"] or "(the URN itself)"), code(row["urn"]),
          "registered, never seen" if row["registered"] else "seen, not registered", row["messages"])
@@ -262,11 +272,13 @@ def _coverage(held: Mapping[str, Any]) -> list[Markup]:
 def _verdicts(digest: Mapping[str, Any]) -> list[Markup]:
     verdicts, flaky = digest["verdicts"], digest["flaky"]
     if not verdicts["rows"]:
-        return nothing("There was no journal among the inputs.")
+        return nothing("The inputs had no journal.")
     rows = [
         (row["suite"], row["subject"], row["counts_as"], row["count"]) for row in verdicts["rows"]
     ]
-    parts = [table("Verdicts", ("suite", "subject", "outcome", "cases"), rows, verdicts["more"])]
+    parts = [
+        table("Verdicts", ("suite", "implementation", "outcome", "cases"), rows, verdicts["more"])
+    ]
     if flaky["rows"]:
         shaky = [
             (code(row["case"]), row["subject"], row["passed"], row["failed"])
@@ -274,7 +286,9 @@ def _verdicts(digest: Mapping[str, Any]) -> list[Markup]:
         ]
         parts.append(tag("h3", "Cases that passed in some runs and failed in others"))
         parts.append(
-            table("Flaky cases", ("case", "subject", "passed", "failed"), shaky, flaky["more"])
+            table(
+                "Flaky cases", ("case", "implementation", "passed", "failed"), shaky, flaky["more"]
+            )
         )
     return parts
 

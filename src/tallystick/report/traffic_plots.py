@@ -1,8 +1,8 @@
-"""The plots of captured traffic, as SVG beside their figures.
+"""The charts of captured traffic, as SVG beside their figures.
 
-Across, places are in percent, so a plot fits any width and its text keeps its size; down, they are
-in pixels. Each mark carries its figures as data attributes and says them in a title; the same
-figures stand as text in the table around or below the plot.
+Horizontal positions are in percent, so a chart fits any width and its text keeps its size; vertical
+positions are in pixels. Each mark has its figures as data attributes and in a title; the same
+figures are in the table around or below the chart.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["bar", "draw_acceptance", "draw_axis", "draw_latency", "latency_span"
 ACCEPTANCE: Final = {
     "valid": "valid",
     "unknown": "accepted, no schema",
-    "violating": "against its schema",
-    "refused": "against the contract",
+    "violating": "violating its schema",
+    "refused": "violating the contract",
 }
 """The series of acceptance and how they are called."""
 _BAR: Final = 14
@@ -83,7 +83,7 @@ def draw_acceptance(acceptance: Mapping[str, Any]) -> Markup:
         f"Records over time, {count(len(buckets))} steps of {duration(width)}",
         below + _LOW + 24,
         _panel("all", buckets, times, 14, _TALL - 14, "records"),
-        _panel("rest", rest, times, below + 14, _LOW - 14, "records that are not plainly valid"),
+        _panel("rest", rest, times, below + 14, _LOW - 14, "records that are not simply valid"),
         *_dates(times, below + _LOW + 16),
         id="acceptance-plot",
     )
@@ -177,7 +177,7 @@ def draw_latency(row: Mapping[str, Any], span: tuple[int, int], label: str) -> M
         ends = [_percent(value + sign * (error or 0) - low, high - low) for sign in (-1, 1)]
         bars = [tag("line", class_="error", x1=ends[0], x2=ends[1], y1=y, y2=y)]
         bars += [tag("line", class_="error", x1=one, x2=one, y1=y - 3, y2=y + 3) for one in ends]
-        told = "the error of the clocks is not known" if error is None else f"± {duration(error)}"
+        told = "clock error unknown" if error is None else f"± {duration(error)}"
         marks.append(
             tag("g", tag("title", f"{label}, {name}: {duration(value)}, {told}"),
                 *(bars if error is not None else ()),

@@ -1,4 +1,4 @@
-"""Figures as a person reads them: counts, durations, sizes, shares and moments."""
+"""Format figures for people: counts, durations, sizes, shares and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def count(value: float | None) -> str:
-    """Give a count with its thousands apart; what is unknown is a dash."""
+    """Format a count with separated thousands; an unknown count is a dash."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
@@ -46,7 +46,7 @@ def share(part: int, whole: int) -> str:
 
 
 def moment(nanoseconds: int, step: int = 1_000_000) -> str:
-    """Give a moment in UTC, as fine as `step` needs; one that no calendar has stays a number."""
+    """Format a time in UTC, as fine as `step` needs; a time outside the calendar stays a number."""
     try:
         when = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
     except OverflowError:

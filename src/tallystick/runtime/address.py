@@ -1,7 +1,8 @@
-"""From a URL to a broker: its table, and how to open connections.
+"""Read a broker URL or a broker name: find its binding, and open connections.
 
-The scheme names the broker (`BROKERS`). A transport's module is imported when its broker is used.
-`redis://host?laravel=1` chooses the other layout. A password never leaves the address.
+The URL scheme names the broker (`BROKERS`). The module of a transport is imported when its broker
+is used. `redis://host?laravel=1` selects the Laravel layout. The password stays inside the address:
+no text shows it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tallystick.brokers import BROKERS
+from tallystick.brokers.servers import NAMES, STORES, resolve_url
 from tallystick.core.binding import Binding
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.transport import Address, Transport, is_on
@@ -33,20 +35,31 @@ class Link:
 
 
 def read_address(url: str) -> Address:
-    """Take a URL apart, or say what is wrong with it; the URL itself is never quoted."""
+    """Read a URL; an error never quotes the URL.
+
+    The name of a broker that `tally broker up` started stands for its URL.
+    """
     hint = "for example redis://127.0.0.1:6379, amqp://user:password@host, memory://"
+    url = resolve_url(url)
     scheme, separator, _ = url.partition("://")
     if not separator:
-        raise UsageError("this is not a URL of a broker", code="url", hint=hint)
+        names = ", ".join(name for name in NAMES if name not in STORES)
+        raise UsageError(
+            "this is neither a broker URL nor the name of a broker",
+            code="url",
+            hint=f"{hint}; the broker names are {names}",
+        )
     if scheme not in _SCHEMES:
         known = ", ".join(_SCHEMES)
-        raise UsageError(f"no broker has the scheme {scheme!r}", code="url", hint=f"one of {known}")
+        raise UsageError(
+            f"no broker uses the URL scheme {scheme!r}", code="url", hint=f"use one of {known}"
+        )
     try:
         parts = urlsplit(url)
         port = parts.port
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
     except ValueError as error:
-        raise UsageError(f"the {scheme} URL cannot be read", code="url", hint=hint) from error
+        raise UsageError(f"the {scheme} URL is not valid", code="url", hint=hint) from error
     return Address(
         _SCHEMES[scheme],
         scheme,

@@ -1,4 +1,4 @@
-"""`App`: publish messages, and handle them, over any broker; nothing is lost on the way.
+"""`App`: publish and handle messages over any broker, without losing one.
 
     app = App("redis://127.0.0.1:6379", queue="orders")
 
@@ -8,9 +8,10 @@
     app.publish("urn:babel:orders:created", Order(7))
     app.run()
 
-Delivery is at least once: a message is acknowledged after its handler's outcome is settled. A
-publish is the broker's when it returns. The URL's secrets are in no log line and no repr. With
-`capture=FOLDER` every frame sent or received is kept there (docs/guides/capture.md).
+Delivery is at least once: a message is acknowledged only after its handler has finished and its
+outcome is settled. When `publish` returns, the broker has confirmed the message. No log line and no
+repr shows the secrets of the URL. With `capture=FOLDER` every frame sent or received is written to
+that folder (docs/guides/capture.md).
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class App:
             if handler.wants_transaction and not isinstance(self._claims, Transactional):
                 raise no_transaction()
             if handler.urn in self._handlers:
-                raise UsageError(f"two handlers for {handler.urn!r}", code="handler")
+                raise UsageError(f"there are two handlers for {handler.urn!r}", code="handler")
             self._handlers[handler.urn] = handler
             return function
 
@@ -333,7 +334,7 @@ def _guarded(
     failures: list[BaseException],
     stopping: Event,
 ) -> None:
-    """Run a worker, keep what it raises for the caller, and close its connection."""
+    """Run a worker, keep its exception for the caller, and close its connection."""
     try:
         worker.run(limit=limit, idle=idle)
     except BaseException as error:  # noqa: BLE001 (raised again by the caller's thread)
@@ -347,7 +348,7 @@ def _claims(
     given: str | Claims | None, seen: Seen | None, clock: Callable[[], float]
 ) -> Claims | None:
     if given is not None and seen is not None:
-        raise UsageError("idempotency and seen exclude each other", code="setting")
+        raise UsageError("idempotency and seen cannot be used together", code="setting")
     if seen is not None:
         return SeenClaims(seen)
     return open_claims(given, clock) if isinstance(given, str) else given

@@ -1,9 +1,9 @@
-"""Wrap a transport, and every frame it sends or receives goes to a sink, with its time.
+"""Wrap a transport so that every frame it sends or receives also goes to a sink, with its time.
 
-A frame counts as sent when the broker has confirmed it, at the time when the send began; as
-received at the time when it was handed out. What fails is not recorded. A sink only looks on: what
-it raises is logged and goes no further, so that no message is lost, doubled or acknowledged because
-of it.
+A frame is recorded as sent when the broker has confirmed it, with the time when the send began. It
+is recorded as received with the time when it was delivered. Failed calls are not recorded. The sink
+never changes the outcome: an exception of the sink is logged and not raised, so capturing cannot
+lose, duplicate or acknowledge a message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sink(Protocol):
         """Keep frames that were seen at a time, in nanoseconds since the epoch."""
 
     def close(self) -> None:
-        """Finish what is being written; a later frame begins anew."""
+        """Finish the present file; a later frame starts a new one."""
 
 
 class Captured:
@@ -46,7 +46,7 @@ class Captured:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the broker does by itself."""
+        """The settlement that the broker itself provides."""
         return self._inside.capabilities
 
     def ensure(self, queues: Sequence[str]) -> None:
@@ -54,13 +54,13 @@ class Captured:
         self._inside.ensure(queues)
 
     def send(self, queue: str, frames: Sequence[Frame]) -> None:
-        """Send, and record what the broker confirmed."""
+        """Send, and record the frames that the broker confirmed."""
         began = self._clock()
         self._inside.send(queue, frames)
         self._record("sent", queue, began, frames)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Receive, and record what came."""
+        """Receive, and record the deliveries."""
         deliveries = self._inside.receive(queue, limit, timeout)
         if deliveries:
             frames = [delivery.frame for delivery in deliveries]
@@ -72,7 +72,7 @@ class Captured:
         self._inside.ack(deliveries)
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:
-        """Hand it out again; the broker does, and nothing is sent."""
+        """Return a delivery to the broker; nothing is sent."""
         self._inside.release(delivery, delay)
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
@@ -85,7 +85,7 @@ class Captured:
         try:
             self._sink.record(direction, self._broker, queue, at, frames)
         except Exception as error:  # noqa: BLE001 (the broker has done its part: nothing failed)
-            text = "%d frames of %s are not captured: %s"
+            text = "%d frames of %s were not captured: %s"
             _LOG.error(text, len(frames), queue, type(error).__name__)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
@@ -108,5 +108,5 @@ class Captured:
 def wrap(
     transport: Transport, sink: Sink, *, broker: str, clock: Callable[[], int] = time.time_ns
 ) -> Captured:
-    """Give a transport whose frames go to a sink as well."""
+    """Wrap a transport so that its frames also go to a sink."""
     return Captured(transport, sink, broker, clock)

@@ -1,14 +1,14 @@
-"""Keep captures in a folder: lines as they come, new files by size and age.
+"""Write captures to a folder: one line per frame, a new file by size and age.
 
-Every call to `record` is one write of whole lines to `NODE-TIME-PID-N.jsonl.part`: nothing waits in
-memory, and a program that is killed has kept what it recorded. A part that is full, or old, or
-whose sink is closed, becomes a file under its own name (`capture_finish`). Parts of programs that
-were killed are finished by the next sink in the folder.
+Every call of `record` writes whole lines to `NODE-TIME-PID-N.jsonl.part` in one write. Nothing is
+buffered in memory, so a killed program keeps what it recorded. A part that is full, too old, or
+closed is finished under its final name (`capture_finish`). The next sink in the folder finishes the
+parts of killed programs.
 
-When nothing can be written (a full disk) one error is logged and frames go by uncaptured; every few
-seconds it is tried again. With `strict`, for those who do nothing but capture, it is raised.
-`sequence` counts from 0 in a file, and frames that went by are counted: a gap in it, or a file that
-begins later than 0, shows what is missing.
+If nothing can be written (a full disk), one error is logged, frames are not captured, and writing
+is tried again every few seconds. With `strict`, for programs that only capture, the error is raised
+instead. `sequence` counts from 0 in each file and includes frames that were not captured: a gap, or
+a first number above 0, shows how many are missing.
 """
 
 from __future__ import annotations
@@ -60,9 +60,13 @@ class CaptureFiles:
     ) -> None:
         check_form(form)
         if max_bytes < 1 or max_age <= 0:
-            raise UsageError("a capture needs a size and an age above 0", code="setting")
+            raise UsageError(
+                "the maximum size and age of a capture file must be above 0", code="setting"
+            )
         if clock_error is not None and clock_error < 0:
-            raise UsageError(f"a clock's error is not below 0: {clock_error}", code="setting")
+            raise UsageError(
+                f"the clock error must be 0 or more, not {clock_error}", code="setting"
+            )
         self.folder: Final = Path(folder)
         self.node: Final = node or program_name()
         self.missing = 0
@@ -88,16 +92,16 @@ class CaptureFiles:
                 self._finish(part)
         except OSError as error:
             raise Unavailable(
-                f"captures cannot be written to {folder}: {error.strerror}",
+                f"cannot write captures to {folder}: {error.strerror}",
                 code="capture_folder",
-                hint="name a folder that can be written to",
+                hint="name a folder that you can write to",
             ) from error
         _OPEN.add(self)
 
     def record(
         self, direction: str, broker: str, queue: str, at: int, frames: Sequence[Frame]
     ) -> None:
-        """Keep frames; what cannot be written is counted as missing and never raised."""
+        """Write frames; a frame that cannot be written is counted as missing, never raised."""
         with self._lock:
             if self.trouble and self._tick() < self._try_at:
                 self._lose(len(frames))
@@ -112,7 +116,7 @@ class CaptureFiles:
             self._sequence += len(frames)
             self.missing += len(frames) - len(lines)
             if self.trouble:
-                _LOG.warning("capturing again; %d frames are missing", self.missing)
+                _LOG.warning("capturing continues; %d frames are missing", self.missing)
                 self.trouble = ""
             if self._size >= self._max_bytes:
                 self._rotate()
@@ -150,7 +154,7 @@ class CaptureFiles:
         self._size += len(lines)
 
     def _begin(self) -> int:
-        """Open a new part that is ours alone."""
+        """Open a new part that only this process writes."""
         while True:
             moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
             safe = _UNSAFE.sub("-", self.node).strip("-") or "node"
@@ -203,7 +207,7 @@ class CaptureFiles:
         try:
             finish(part, self._form)
         except (OSError, TallystickError) as error:
-            text = f"the capture {part} cannot be finished and stays as it is: {error}"
+            text = f"the capture file {part} cannot be finished and keeps its name: {error}"
             if self._strict:
                 raise Unavailable(text, code="capture_folder") from error
             _LOG.error("%s", text)
@@ -217,10 +221,10 @@ class CaptureFiles:
         self._sequence += frames
 
     def _stumble(self, error: OSError | RuntimeError) -> None:
-        """Say once what is wrong, and take back a line that was written in part.
+        """Log the error once, and remove a line that was written in part.
 
-        Where even that fails the part stays as it is, for the next sink to finish: half a line at
-        its end is cut off then.
+        If that fails too, the part is left for the next sink to finish: it cuts the incomplete line
+        off.
         """
         self._try_at = self._tick() + self._again
         if self._number is not None:
@@ -228,11 +232,13 @@ class CaptureFiles:
                 os.ftruncate(self._number, self._size)
             self._rotate(wait=True)
         reason = getattr(error, "strerror", None) or type(error).__name__
-        text = f"captures cannot be written to {self.folder}: {reason}"
+        text = f"cannot write captures to {self.folder}: {reason}"
         if self._strict:
-            raise Unavailable(text, code="capture_folder", hint="is the disk full?") from error
+            raise Unavailable(
+                text, code="capture_folder", hint="check the free space on the disk"
+            ) from error
         if not self.trouble:
-            _LOG.error("%s; messages go on uncaptured", text)
+            _LOG.error("%s; messages are still handled, but not captured", text)
         self.trouble = reason
 
 

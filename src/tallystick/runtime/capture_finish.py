@@ -1,12 +1,12 @@
-"""Finish a capture that was written as lines: `NAME.jsonl.part` becomes what was asked for.
+"""Finish a capture file: turn `NAME.jsonl.part` into the requested format.
 
     jsonl      NAME.jsonl       renamed
     jsonl.gz   NAME.jsonl.gz    compressed
     parquet    NAME.parquet     converted, in batches of bounded size
 
-A part holds whole lines, and perhaps half a line when its writer was killed: that half is cut off.
-The part goes away after its successor is complete under its own name, so a crash at any time
-loses nothing, and finishing again gives the same file. Who writes a part holds a lock on it.
+If the writer was killed, the last line of a part may be incomplete; it is cut off. The part is
+deleted after the new file is complete under its final name. So a crash at any time loses nothing,
+and finishing again gives the same file. The writer of a part holds a lock on it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, Final
 
 from tallystick.core.capture import COLUMNS, read, to_row
-from tallystick.core.errors import Unavailable, UsageError
+from tallystick.core.errors import UsageError
+from tallystick.core.extras import check_extra
 
 __all__ = ["FORMS", "PART", "check_form", "finish", "lock_part", "recover"]
 
@@ -33,20 +33,16 @@ _STEP: Final = 1 << 16
 
 
 def check_form(form: str) -> None:
-    """Refuse a form that nobody knows, or that cannot be written here."""
+    """Refuse an unknown format, or one that cannot be written on this machine."""
     if form not in FORMS:
-        hint = f"one of {', '.join(FORMS)}"
-        raise UsageError(f"captures are not written as {form!r}", code="capture_form", hint=hint)
-    if form == "parquet" and find_spec("pyarrow") is None:
-        raise Unavailable(
-            "captures in Parquet need pyarrow",
-            code="no_client",
-            hint="pip install 'tallystick[capture]'",
-        )
+        hint = f"use one of {', '.join(FORMS)}"
+        raise UsageError(f"there is no capture format {form!r}", code="capture_form", hint=hint)
+    if form == "parquet":
+        check_extra("capture")
 
 
 def finish(part: Path, form: str) -> Path | None:
-    """Give the finished file of a part that nobody writes any more; None when it held nothing."""
+    """Finish a part that has no writer, and return its file; None if it was empty."""
     _cut(part)
     if not part.stat().st_size:
         part.unlink()
@@ -65,7 +61,7 @@ def finish(part: Path, form: str) -> Path | None:
 
 
 def recover(folder: Path) -> Iterator[Path]:
-    """Give the parts in a folder whose writers are gone, ready to be finished."""
+    """Return the parts in a folder whose writers have ended."""
     for part in sorted(folder.glob(f"*{PART}")):
         with suppress(FileNotFoundError), part.open("rb") as held:
             if lock_part(held.fileno()):
@@ -82,7 +78,7 @@ def lock_part(number: int) -> bool:
 
 
 def _cut(part: Path) -> None:
-    """Cut off what follows the last end of a line."""
+    """Cut off the bytes after the last line end."""
     with part.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         while end:

@@ -1,8 +1,8 @@
-"""Read captures back from files and folders, in the order of their names, one at a time.
+"""Read captures from files and folders, one at a time, in the order of the file names.
 
-Lines (`.jsonl`, compressed as `.jsonl.gz`, or a `.jsonl.part` that is being written) and Parquet.
-Half a line at the end of a part has not been written yet and is passed over; anything else that is
-no capture is told with its file and line.
+It reads lines (`.jsonl`, compressed `.jsonl.gz`, or a `.jsonl.part` that is still being written)
+and Parquet. An incomplete line at the end of a part is skipped, because it is not written yet. Any
+other line that is not a capture is an error with its file and line number.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ def capture_files_in(paths: Iterable[str | Path]) -> list[Path]:
         if path.is_dir():
             inside = sorted(one for one in path.iterdir() if _reader(one) is not None)
             if not inside:
-                raise Unavailable(f"there is no capture in {path}", code="no_capture")
+                raise Unavailable(f"there are no captures in {path}", code="no_capture")
             found += inside
         elif not path.exists():
-            raise Unavailable(f"there is no {path}", code="no_capture", hint="check the path")
+            raise Unavailable(
+                f"there is no file or folder {path}", code="no_capture", hint="check the path"
+            )
         elif _reader(path) is None:
-            hint = f"captures end in {', '.join(_READERS)}"
-            raise UsageError(f"{path} is no capture", code="no_capture", hint=hint)
+            hint = f"names of capture files end in {', '.join(_READERS)}"
+            raise UsageError(f"{path} is not a capture file", code="no_capture", hint=hint)
         else:
             found.append(path)
     return found
@@ -63,7 +65,7 @@ def _packed(path: Path) -> Iterator[Capture]:
         with gzip.open(path, "rb") as lines:
             yield from _lines(path, cast("IO[bytes]", lines))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise Rejected(f"{path} is cut short or no gzip", code="capture_file") from error
+        raise Rejected(f"{path} is incomplete or not gzip", code="capture_file") from error
 
 
 def _lines(path: Path, lines: IO[bytes]) -> Iterator[Capture]:
@@ -88,7 +90,7 @@ def _table(path: Path) -> Iterator[Capture]:
                 yield from map(from_row, rows)
     except (pa.ArrowException, KeyError) as error:
         text = str(error).partition("\n")[0]
-        raise Rejected(f"{path} holds no captures: {text}", code="capture_file") from error
+        raise Rejected(f"{path} is not a capture file: {text}", code="capture_file") from error
 
 
 _READERS: Final[dict[str, Callable[[Path], Iterator[Capture]]]] = {

@@ -1,11 +1,11 @@
-"""Hold messages to a catalog: before they are published, and before a handler sees them.
+"""Validate messages against a catalog, before they are published and before a handler runs.
 
     App(url, catalog="registry.json", validate="publish,handle", on_unknown_schema="allow")
 
-What breaks its schema is refused by `publish` and nothing is sent; received, it goes to the dead
-letters at once and never to a handler. A URN that the catalog does not know is allowed, or refused
-in the same way (`on_unknown_schema`). A breach is told by its pointer and its keyword, never by the
-value that stood there.
+`publish` refuses a message that does not match its schema, and sends nothing. A received message
+that does not match goes to the dead-letter queue at once and never to a handler. A URN without a
+schema is allowed, or refused in the same way (`on_unknown_schema`). A violation is reported with
+its pointer and keyword, never with the value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from tallystick.core.envelope import Envelope
 from tallystick.core.errors import Refused, UsageError
-from tallystick.core.transport import missing_client
 from tallystick.schemas.catalog import Catalog, load_catalog, self_contained
 from tallystick.schemas.validate import Judge, build_judge, judge_value
 
@@ -29,7 +28,7 @@ _UNKNOWN: Final = ("allow", "refuse")
 
 @dataclass(frozen=True, slots=True)
 class Contracts:
-    """A catalog, when it is asked, and what becomes of a URN that it does not know."""
+    """A catalog, when to validate, and how to treat a URN without a schema."""
 
     judge: Judge = field(repr=False)
     moments: tuple[str, ...]
@@ -47,18 +46,24 @@ class Breach:
     def __str__(self) -> str:
         if self.keyword == "unknown":
             return "the catalog has no schema for this URN"
-        return f"the payload breaks its schema: {self.keyword} at {self.pointer or 'the root'}"
+        return (
+            f"the payload does not match its schema: {self.keyword} at {self.pointer or 'the root'}"
+        )
 
     @property
     def note(self) -> str:
-        """What a log line may say: a pointer holds names of members, which may be personal."""
-        return str(self) if self.keyword == "unknown" else f"breaks its schema ({self.keyword})"
+        """The text for a log line: a pointer holds member names, which may be personal."""
+        return (
+            str(self)
+            if self.keyword == "unknown"
+            else f"does not match its schema ({self.keyword})"
+        )
 
 
 def open_contracts(
     catalog: str | Path | Catalog | None, validate: str | None, on_unknown_schema: str
 ) -> Contracts | None:
-    """Load a catalog and compile its schemas, or say what is wrong; None without a catalog."""
+    """Load a catalog and compile its schemas, or raise an error; None without a catalog."""
     moments = tuple(
         one.strip()
         for one in (",".join(_MOMENTS) if validate is None else validate).split(",")
@@ -71,11 +76,11 @@ def open_contracts(
         for one in given:
             if one not in known:
                 raise UsageError(
-                    f"{what} does not know {one!r}", code="setting", hint=f"of {', '.join(known)}"
+                    f"{what}: unknown value {one!r}", code="setting", hint=f"use {', '.join(known)}"
                 )
     if catalog is None:
         if validate:
-            raise UsageError("there is no catalog to validate by", code="setting")
+            raise UsageError("validation needs a catalog", code="setting")
         return None
     loaded = catalog if isinstance(catalog, Catalog) else load_catalog(Path(catalog))
     judge = build_judge(loaded)
@@ -86,17 +91,14 @@ def open_contracts(
 
 
 def _compile(judge: Judge) -> None:
-    try:
-        for urn in judge.catalog.entries:
-            judge.checker(urn)
-    except ImportError as error:
-        raise missing_client("schemas", error) from error
+    for urn in judge.catalog.entries:
+        judge.checker(urn)
 
 
 def find_breach(
     contracts: Contracts | None, moment: str, urn: str, data: Mapping[str, Any] | None
 ) -> Breach | None:
-    """Find the first place at which a payload breaks its schema, if this moment is asked for."""
+    """Find the first violation of a payload, if validation is on at this moment."""
     if contracts is None or moment not in contracts.moments:
         return None
     message = {"job": urn} if data is None else {"job": urn, "data": data}
@@ -119,5 +121,5 @@ def refuse_breach(contracts: Contracts | None, envelope: Envelope) -> None:
             f"{envelope.urn}: {breach}",
             code=f"schema.{breach.keyword}",
             pointer=breach.pointer,
-            hint="nothing was sent; `tally schema validate` tells more",
+            hint="nothing was sent; `tally schema validate` shows the details",
         )

@@ -1,8 +1,9 @@
-"""A database for what the runtime must remember: SQLite or PostgreSQL behind a few plain steps.
+"""Access to SQLite or PostgreSQL for the stores of the runtime, through a few plain steps.
 
-Statements are written once, with `:name` for values, `{now}` for the clock (the server's own on
-PostgreSQL, so that machines need not agree) and `{skip}` where rows that others hold are passed
-over. A connection that raised anything is closed and not used again: the database rolls back.
+A statement is written once for both: `:name` stands for a value, `{now}` for the clock (on
+PostgreSQL the clock of the server, so that machines need not agree) and `{skip}` for the clause
+that skips rows locked by others. A connection that raised an error is closed and not used again;
+the database rolls its transaction back.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _DIALECTS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class Busy(Exception):
-    """Another one holds what is wanted, and did not let go in time."""
+    """Another connection holds the lock, and did not release it in time."""
 
 
 class Database(Protocol):
@@ -51,16 +52,16 @@ class Database(Protocol):
         """Run one statement and give its rows; raise `Busy` or `StoreUnavailable`."""
 
     def create(self, connection: Any, table: str, statements: Sequence[str]) -> None:
-        """Make a table and what belongs to it, unless it is there; one process at a time."""
+        """Create a table and its indexes if it does not exist; one process at a time."""
 
     def begin(self, connection: Any, wait: float = _WAIT) -> None:
-        """Open a transaction; it waits for others at most so long."""
+        """Open a transaction; wait for other transactions at most this long."""
 
     def wait_as_usual(self, connection: Any) -> None:
         """End the short wait that `begin` was given."""
 
     def commit(self, connection: Any) -> None:
-        """Commit; raise if it is not open any more, or what it holds breaks a rule of the data."""
+        """Commit; raise if the transaction has ended, or violates a constraint."""
 
     def rollback(self, connection: Any) -> None:
         """Undo."""
@@ -70,7 +71,7 @@ class Database(Protocol):
 
 
 class Idle:
-    """Connections that nobody uses, the last one used first."""
+    """Idle connections, the last used first."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect: Final = connect
@@ -99,7 +100,7 @@ class Idle:
         connection.close()
 
     def close(self) -> None:
-        """Close all: those that are lent when they come back."""
+        """Close all connections; those in use are closed when they are returned."""
         with self._lock:
             kept, self._kept = self._kept, []
             self._closed += 1
@@ -137,7 +138,7 @@ class SqliteDatabase:
             raise store_fault(self._url, error) from error
 
     def create(self, connection: sqlite3.Connection, table: str, statements: Sequence[str]) -> None:
-        """Make a table and what belongs to it, unless it is there."""
+        """Create a table and its indexes if it does not exist."""
         if self.run(connection, "SELECT 1 FROM sqlite_master WHERE name = :name", {"name": table}):
             return
         self.begin(connection)
@@ -155,7 +156,7 @@ class SqliteDatabase:
         connection.execute(f"PRAGMA busy_timeout = {int(_WAIT * 1000)}")
 
     def commit(self, connection: sqlite3.Connection) -> None:
-        """Commit what is open."""
+        """Commit the open transaction."""
         if not connection.in_transaction:
             raise ended()
         try:
@@ -164,7 +165,7 @@ class SqliteDatabase:
             raise store_fault(self._url, error) from error
 
     def rollback(self, connection: sqlite3.Connection) -> None:
-        """Undo what is open, if anything is."""
+        """Roll the open transaction back, if there is one."""
         if connection.in_transaction:
             self.run(connection, "ROLLBACK")
         self.wait_as_usual(connection)
@@ -185,11 +186,11 @@ def write_for(kind: str, statement: str) -> str:
 
 
 def ended() -> UsageError:
-    """Say that whoever was lent the transaction has ended it."""
+    """Report that the handler ended the transaction that it received."""
     return UsageError(
-        "the transaction was ended or broken by the one it was lent to",
+        "the handler ended or broke the transaction that it received",
         code="transaction",
-        hint="do not commit, roll back or swallow a database error; return or raise",
+        hint="do not commit, roll back or catch a database error; return or raise",
     )
 
 

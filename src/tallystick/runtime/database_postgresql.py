@@ -1,7 +1,7 @@
-"""PostgreSQL over psycopg 3, behind the plain steps of `database`.
+"""PostgreSQL over psycopg 3, for `database`.
 
-psycopg connects when it is first needed. A connection that the network lost is noticed within half
-a minute. What waits for a lock waits for a bounded time.
+It connects when it is first used. A lost network connection is noticed within half a minute.
+Waiting for a lock has a time limit.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tallystick.core.transport import missing_client
+from tallystick.core.extras import importing
 from tallystick.runtime.database import Busy, Idle, ended, write_for
 from tallystick.runtime.store_url import StoreUrl, store_fault
 
@@ -29,10 +29,8 @@ class PostgresDatabase:
     kind = "postgresql"
 
     def __init__(self, url: StoreUrl) -> None:
-        try:
+        with importing("postgresql"):
             import psycopg  # noqa: PLC0415 (loads only when it is used)
-        except ImportError as error:
-            raise missing_client("postgresql", error) from error
         self._driver: Final = psycopg
         self._url: Final = url
         self._idle: Final = Idle(self._connect)
@@ -52,9 +50,9 @@ class PostgresDatabase:
             raise store_fault(self._url, error) from error
 
     def create(self, connection: Any, table: str, statements: Sequence[str]) -> None:
-        """Make a table and what belongs to it: two that do so at once would clash.
+        """Create a table and its indexes; a lock keeps two processes from doing so at once.
 
-        One that is there is not touched: its indexes could not be made while others write.
+        An existing table is not touched: its indexes could not be made while others write.
         """
         if self.run(connection, "SELECT to_regclass(:name)", {"name": table})[0][0] is not None:
             return
@@ -74,7 +72,7 @@ class PostgresDatabase:
         self.run(connection, "SET LOCAL lock_timeout TO DEFAULT")
 
     def commit(self, connection: Any) -> None:
-        """Commit what is open; a transaction in error would silently be rolled back."""
+        """Commit the transaction; one in error would be rolled back without a message."""
         if connection.info.transaction_status != self._driver.pq.TransactionStatus.INTRANS:
             raise ended()
         try:
@@ -83,7 +81,7 @@ class PostgresDatabase:
             raise store_fault(self._url, error) from error
 
     def rollback(self, connection: Any) -> None:
-        """Undo what is open."""
+        """Roll the transaction back."""
         self.run(connection, "ROLLBACK")
 
     def _connect(self) -> Any:

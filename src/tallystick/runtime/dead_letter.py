@@ -1,7 +1,7 @@
-"""Where a message that is given up goes, and where it says that it came from (ADR-0009).
+"""Find the dead-letter queue of a message, and its original queue for the block (ADR-0009).
 
-`original_queue` is `meta.queue`, else the queue it was consumed from. Kafka says it in a header
-(`bq-original-topic`), because a retry is consumed from another topic than the work.
+`original_queue` is `meta.queue`, else the queue from which the message was consumed. On Kafka it is
+in a header (`bq-original-topic`), because a retry is consumed from a different topic.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["dead_letter_queue", "original_queue"]
 def dead_letter_queue(
     binding: Binding, queue: str, *, explicit: str = "", suffix: str | None = None
 ) -> str:
-    """Give the queue that receives what is given up: the one configured, else by the suffix.
+    """Return the dead-letter queue: the configured one, else the queue's name with the suffix.
 
-    It is a queue's own name, as `publish` takes it: a transport adds its prefix itself.
+    It is a plain queue name, as `publish` takes it: a transport adds its prefix itself.
     """
     return explicit or name(binding.names, "dead_letter", queue, suffix=suffix, prefix="")
 

@@ -1,6 +1,7 @@
-"""One delivery, from its bytes to a plan: read it, find its handler, run it once, judge what came.
+"""Handle one delivery: read it, find its handler, run it once, and plan how to settle it.
 
-Nothing here settles anything. A handler's exception is an outcome; an exception of ours passes.
+This module settles nothing. An exception of a handler is an outcome; an exception of our own code
+is raised.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class _WornOut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What it takes to run handlers: the rules, the handlers, and a loop for those that are async.
+    """All that is needed to run handlers: the rules, the handlers, and a loop for async ones.
 
-    `redact` takes secrets out of what an exception says.
+    `redact` removes secrets from the text of an exception.
     """
 
     rules: Rules
@@ -70,14 +71,14 @@ class Execution:
         object.__setattr__(self, "_read", reader(self.rules.binding))
 
     def show(self, delivery: Delivery) -> None:
-        """Say in the log what came; worth a call where somebody wants to know it."""
+        """Log the received message, if this log level is on."""
         shown = show_body(self.contracts, self._read(delivery, 0).urn, delivery.frame.body)
         _LOG.debug("queue %s: received: %s", delivery.queue, shown)
 
     def run(self, delivery: Delivery, failed: int = 0) -> Plan | None:
-        """Give the plan for one delivery that has `failed` here so many times already.
+        """Return the plan for one delivery that has already `failed` here this many times.
 
-        None: it was handled, and is to be acknowledged.
+        None: it was handled, and must be acknowledged.
         """
         reading = self._read(delivery, failed)
         if reading.kind != "message":
@@ -118,11 +119,11 @@ class Execution:
             failure = Failure("failed", text, name, final=isinstance(error, Unfit))
             return self._fail(reading, failure)
         if verdict == "held":
-            return self._release(reading, "another worker holds this message")
+            return self._release(reading, "another worker is handling this message")
         return None if verdict == "run" else plan_skipped(reading)
 
     def _run_once(self, handler: Handler, reading: Reading) -> str:
-        """Call the handler unless this message had its effect before; give what came of it."""
+        """Call the handler unless this message has already taken effect; return the result."""
         if self.claims is None and not handler.wants_transaction:
             self._call(handler, reading)
             return "run"

@@ -1,4 +1,4 @@
-"""Handlers by URN: plain or async functions of the payload, and of the message if they ask for it.
+"""Handlers by URN: plain or async functions of the payload, and of the message if they take it.
 
     @app.handler("urn:babel:orders:created")
     def created(order: Order) -> None: ...            a dataclass or msgspec struct, validated
@@ -9,8 +9,8 @@
     @app.handler("urn:babel:orders:shipped")
     def shipped(order: Order, transaction: sqlite3.Connection) -> None: ...
 
-A payload that does not fit its type can never be handled: it is not tried again. A parameter named
-`transaction` is lent the open transaction of the app's idempotency store.
+A payload that does not match its type is never tried again. A parameter named `transaction`
+receives the open transaction of the app's idempotency store.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
 
 
 class Unfit(Exception):
-    """The payload is not what the handler's type demands; trying again does not help."""
+    """The payload does not match the handler's type; another attempt cannot help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a handler may know about the message beside its payload."""
+    """The data about a message that a handler may use beside its payload."""
 
     urn: str
     queue: str
@@ -77,7 +77,7 @@ class Handler:
 def describe_handler(urn: str, function: Callable[..., Any]) -> Handler:
     """Read from a function's signature how it is called."""
     if not urn.strip(ASCII_SPACE):
-        raise UsageError("a handler's URN is blank", code="handler")
+        raise UsageError("the URN of a handler is blank", code="handler")
     parameters = signature(function).parameters
     taken = [
         one for one in parameters.values() if one.kind in _POSITIONAL and one.name != _TRANSACTION
@@ -93,9 +93,9 @@ def describe_handler(urn: str, function: Callable[..., Any]) -> Handler:
     is_async = iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
     if is_async and _TRANSACTION in parameters:
         raise UsageError(
-            "an async handler cannot be lent a transaction: it would stop the loop",
+            "an async handler cannot use a transaction: it would block the event loop",
             code="handler",
-            hint="make it a plain function; it runs in a thread of its own",
+            hint="use a plain function; it runs in its own thread",
         )
     return Handler(
         urn.strip(ASCII_SPACE),
@@ -120,4 +120,4 @@ def convert_payload(handler: Handler, data: Mapping[str, Any] | None) -> Any:
     try:
         return msgspec.convert(data, handler.payload)
     except msgspec.ValidationError as error:
-        raise Unfit(f"the payload is no {handler.payload.__name__}: {error}") from error
+        raise Unfit(f"the payload is not a valid {handler.payload.__name__}: {error}") from error

@@ -1,8 +1,8 @@
-"""One effect for many deliveries: a seen-set keyed on `meta.id` (ADR-0022), never on `trace_id`.
+"""Deduplicate deliveries: a set of seen ids, keyed on `meta.id` (ADR-0022), never on `trace_id`.
 
-A handler that succeeds marks the id; one that raises leaves it unmarked, so a retry runs again.
-A message without an id cannot be recognised and always runs: work is never dropped unidentified.
-This is deduplication after success. It is not a lock and not exactly-once delivery.
+A handler that succeeds marks the id. A handler that raises does not, so a retry runs again. A
+message without an id cannot be recognised and always runs. This is deduplication after success; it
+is not a lock, and not exactly-once delivery.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Version 4 UUIDs as text, straight from the system's randomness: the id of every message."""
+"""Version 4 UUIDs as text, from the random numbers of the system: the id of every message."""
 
 from __future__ import annotations
 

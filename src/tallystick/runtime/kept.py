@@ -1,9 +1,8 @@
-"""Dead letters that stay, in the hand of a redrive until it ends: each is counted once.
+"""The dead letters that a redrive does not send back: it holds them until it ends.
 
-They are unsettled at the broker and in memory, so there is a most, in number and in bytes. One that
-is handed out again after its reservation was over has come round: the new delivery takes the place
-of the old one. A second letter of the same bytes is another letter. No I/O here; times are
-arguments.
+They are unsettled at the broker and held in memory, so their number and bytes are limited. If a
+broker delivers one again after its reservation ended, the new delivery replaces the old one. A
+second letter with the same bytes is a different letter. No I/O; times are arguments.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ class Kept:
         return until > now
 
     def doubt(self) -> None:
-        """Take note that the connection is gone, maybe: all that are held may be handed out again.
+        """Note that the connection may be lost: the broker may deliver all held letters again.
 
-        That is no sign that everything was looked at.
+        This does not mean that every letter was looked at.
         """
         self._doubtful = next(self._order)
 

@@ -1,7 +1,7 @@
-"""One after the other: of the messages of one group, one is with a handler and the others wait.
+"""Keep the order of a group: one message of a group is handled at a time, the others wait.
 
-Messages of different groups, and those of none, are handled side by side. One that is to be handled
-again stops its lane: nothing of its group overtakes it. No I/O here.
+Messages of different groups, and those without a group, are handled in parallel. A message that
+must be handled again stops its group: no later message overtakes it. No I/O.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Lanes"]
 
 
 class Lanes:
-    """The groups that have a message with a handler, and what waits behind it."""
+    """The groups with a message in a handler, and the messages that wait behind it."""
 
     def __init__(self) -> None:
         self._lanes: Final[dict[str, deque[Delivery]]] = {}
@@ -23,7 +23,7 @@ class Lanes:
 
     @property
     def stuck(self) -> int:
-        """How many wait behind one that is to be handled again."""
+        """The number of messages that wait behind one that must be handled again."""
         return sum(len(self._lanes[group]) for group in self._stopped)
 
     def __bool__(self) -> bool:
@@ -49,7 +49,7 @@ class Lanes:
         self._stopped.discard(delivery.group)
 
     def leave(self, delivery: Delivery) -> Delivery | None:
-        """Give the one that follows a delivery whose handler has ended."""
+        """Return the next message of the group when a handler has ended."""
         self._stopped.discard(delivery.group)
         lane = self._lanes.get(delivery.group)
         if lane:

@@ -1,9 +1,9 @@
-"""When to ask a broker for more time: a third of each lease, up to a maximum, and then no more.
+"""Decide when to renew leases: after a third of each lease, up to a maximum time.
 
-A delivery that comes back by a deadline is renewed while a worker has it, so a handler may take
-longer than the lease. After the maximum the broker gets it back: a handler that never ends does not
-keep a message for ever. What was not renewed in time is not ours any more. No I/O here; the time
-comes in as an argument.
+The delivery of a message with a deadline is renewed while a worker handles it, so a handler may
+take longer than the lease. After the maximum it is not renewed, and the broker delivers the message
+again: a handler that never ends does not keep a message for ever. A delivery that was not renewed
+in time belongs to the broker. No I/O; the time is an argument.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Leases:
         self._next = min(self._next, due)
 
     def due(self, now: float) -> list[Delivery]:
-        """Give what is to be renewed now; what is past the maximum is not asked for again."""
+        """Return the deliveries to renew now; those past the maximum are not renewed."""
         if now < self._next:
             return []
         due = [lease for lease in self._held.values() if lease.next <= now]
@@ -62,12 +62,12 @@ class Leases:
         return [lease.delivery for lease in due if lease.next < inf]
 
     def renewed(self, deliveries: Iterable[Delivery], now: float) -> None:
-        """Note that these begin again; `now` is from before the broker was asked."""
+        """Restart the leases of these deliveries; `now` is the time before the broker was asked."""
         for delivery in deliveries:
             lease = self._held[id(delivery)]
             lease.until = now + lease.seconds
 
     def end(self, delivery: Delivery, now: float) -> bool:
-        """Forget a delivery that is to be settled; say whether it is still ours."""
+        """Forget a delivery before it is settled; return whether its lease is still valid."""
         lease = self._held.pop(id(delivery), None)
         return lease is None or now < lease.until

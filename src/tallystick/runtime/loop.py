@@ -1,4 +1,4 @@
-"""One event loop in a thread of its own, started when the first async handler needs it."""
+"""One event loop in its own thread, started when the first async handler needs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GOODBYE: Final = 5.0
 
 
 class Loop:
-    """An event loop for handlers that are async; `close` cancels what still runs on it."""
+    """An event loop for async handlers; `close` cancels the running ones."""
 
     def __init__(self) -> None:
         self._lock: Final = Lock()

@@ -1,9 +1,9 @@
-"""What may be said about a message: marked values never, and without a catalog nothing of its body.
+"""Mask messages for log lines and dead letters: no marked value, and no body without a catalog.
 
-A body in a log line is masked by the catalog, and what is not declared there is masked as well. A
-text that somebody else wrote (an exception's) is searched for the message's own values: those that
-would be masked are replaced, as they are, in their escaped forms and word by word, in any case.
-Such a text stands in a dead letter, never in a log line: a value can be altered beyond recognition.
+The catalog masks a body in a log line; fields that it does not declare are masked too. The text of
+an exception is searched for the values of the message. Values that must be masked are replaced: as
+they are, in their escaped forms and word by word, in upper and lower case. Such a text is written
+to dead letters, never to the log, because a value can be changed beyond recognition.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def show_body(contracts: Contracts | None, urn: str, body: bytes) -> str:
     try:
         message = parse_json(body, "body")
     except Rejected:
-        return f"{len(body)} bytes that are no JSON"
+        return f"{len(body)} bytes that are not JSON"
     return mask_message(body, message, contracts.schemas.get(urn, {})).decode()
 
 

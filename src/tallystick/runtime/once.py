@@ -1,11 +1,12 @@
-"""Run a handler at most once at a time for one id, and not again after it took effect.
+"""Run a handler once per id: not twice at the same time, and not again after it succeeded.
 
-With a transaction the effect and the mark are one. Without, a handler that raises gives its claim
-back; one that succeeded marks the id, and if that fails the effect has happened all the same: the
-message is acknowledged, the log says so, and another copy of it would run after the lease.
+With a transaction, the effect and the mark are committed together. Without one, a handler that
+raises releases its claim, and a handler that succeeds marks the id. If marking fails, the effect
+has still happened: the message is acknowledged, a log line says so, and another copy would run
+after the lease.
 
-A store may be the user's own. Whatever it raises means that the store is away, and is never taken
-for a failure of the handler. What it says may hold secrets: the log gets the exception's name only.
+A store may be written by the user. Any exception of it means that the store is unavailable, never
+that the handler failed. Its text may hold secrets, so the log shows only the name of the exception.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LOG: Final = logging.getLogger("tallystick.runtime")
 
 
 def run_claimed(claims: Claims, message_id: str, work: Callable[[], object]) -> str:
-    """Say `run` if the work was done, else `done` or `held`; what it raises passes through."""
+    """Return `run` if the handler ran, else `done` or `held`; its exceptions are raised."""
     with _asking():
         claim = claims.claim(message_id)
     if claim.verdict != "run":
@@ -39,9 +40,14 @@ def run_claimed(claims: Claims, message_id: str, work: Callable[[], object]) -> 
         with _asking():
             completed = claims.complete(message_id, claim.token)
         if not completed:
-            _LOG.warning("message %s took longer than its lease and ran elsewhere", message_id)
+            _LOG.warning(
+                "message %s took longer than its lease and was handled by another worker too",
+                message_id,
+            )
     except StoreUnavailable as error:
-        _LOG.warning("message %s took effect but could not be marked: %s", message_id, error)
+        _LOG.warning(
+            "message %s was handled, but could not be marked as handled: %s", message_id, error
+        )
     return "run"
 
 
@@ -61,7 +67,7 @@ def run_in_transaction(
 def no_transaction() -> UsageError:
     """Say that nothing can lend the transaction that a handler asks for."""
     return UsageError(
-        "a handler asks for a transaction, and the app has no store that has any",
+        "a handler asks for a transaction, but the app has no store with transactions",
         code="no_transaction",
         hint='App(url, idempotency="sqlite:///..." or "postgresql://...")',
     )
@@ -84,4 +90,4 @@ def _give_back(claims: Claims, message_id: str, token: str) -> None:
         with _asking():
             claims.release(message_id, token)
     except StoreUnavailable as error:
-        _LOG.warning("message %s stays claimed until its lease ends: %s", message_id, error)
+        _LOG.warning("message %s stays reserved until its lease ends: %s", message_id, error)

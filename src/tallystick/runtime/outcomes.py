@@ -1,7 +1,7 @@
-"""What the deliveries of one queue came to: counted, measured, and said in the log.
+"""Count, measure and log the outcomes of the deliveries of one queue.
 
-A line says the kind of an outcome and a note that holds nothing personal. What was simply handled
-is counted only.
+A log line gives the kind of the outcome and a note without personal data. Messages that were
+handled without problems are only counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUIET: Final = frozenset({"handled", "skipped"})
 
 
 class Outcomes:
-    """The counts of one worker, and the last thing that went wrong."""
+    """The counts of one worker, and its last error."""
 
     def __init__(self, queue: str, probe: Probe | None) -> None:
         self.counts: Final[Counter[str]] = Counter()
@@ -32,7 +32,7 @@ class Outcomes:
         self._probe: Final = probe
 
     def note(self, plans: Sequence[Plan], *, stays: bool = False) -> None:
-        """Count and say what deliveries came to; one that stays here is not done yet."""
+        """Count and log the outcomes of deliveries; one that stays in the worker is not done."""
         outcomes = Counter(plan.outcome for plan in plans if plan.outcome)
         self._add(outcomes, stays=stays)
         if not _QUIET.issuperset(outcomes):
@@ -44,20 +44,20 @@ class Outcomes:
         self._add({"handled": number} if number else {})
 
     def note_unsettled(self, number: int, error: TallystickError, *, again: bool) -> None:
-        """Count and say settlements that failed; one that fails again is said only."""
+        """Count and log failed settlements; a repeated failure is only logged."""
         self._add({} if again else {"unsettled": number})
         self.note_error(error)
-        text = "queue %s: %d settlements failed, left to the broker: %s"
+        text = "queue %s: %d messages could not be settled; the broker will deliver them again: %s"
         _LOG.warning(text, self._queue, number, error)
 
     def note_lost(self, number: int) -> None:
-        """Count and say deliveries whose lease is over."""
-        text = "queue %s: the leases of %d messages are lost; the broker hands them out again"
+        """Count and log deliveries whose lease has ended."""
+        text = "queue %s: the leases of %d messages have ended; the broker will deliver them again"
         _LOG.warning(text, self._queue, number)
         self._add({"lost": number})
 
     def note_error(self, error: TallystickError) -> None:
-        """Keep what went wrong last."""
+        """Keep the last error."""
         self.last_error = f"{self._queue}: {error}"
 
     def _tell(self, plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""What a caller may publish: a mapping, a dataclass or a msgspec struct."""
+"""Convert a payload: a caller may publish a mapping, a dataclass or a msgspec struct."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["read_payload"]
 
 
 def read_payload(data: Any) -> Mapping[str, Any]:
-    """Give the payload as an object, or say what was given instead."""
+    """Return the payload as an object, or raise an error that names its type."""
     if type(data) is dict:
         return data
     if isinstance(data, msgspec.Struct) or is_dataclass(data):
         data = msgspec.to_builtins(data)
     if not isinstance(data, Mapping):
         raise UsageError(
-            f"a payload is an object, not {type(data).__name__}",
+            f"a payload must be an object, not {type(data).__name__}",
             code="payload",
-            hint="give a mapping, a dataclass or a msgspec struct",
+            hint="pass a mapping, a dataclass or a msgspec struct",
         )
     return data

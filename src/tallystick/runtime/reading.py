@@ -1,11 +1,11 @@
-"""What a delivery is, before any handler sees it: turned away, poison, or a message.
+"""Classify a delivery before any handler runs: gated, poison, outdated, or a message.
 
-    gated     the version property says that the body may not be decoded
-    poison    the body is no message, or one that the broker's own layout cannot count
-    outdated  the body itself says a version that this one does not know; handled as a last failure
-    message   everything else
+    gated     the version property says that the body must not be decoded
+    poison    the body is not a message, or its layout has no usable count
+    outdated  the body has an unknown version; handled like a last failure
+    message   any other body
 
-The count of a poison body comes from the broker, else from a bare `{"attempts": N}`.
+The attempts of a poison body come from the broker, else from a bare `{"attempts": N}`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def attempts(self) -> int:
-        """How often it was tried before, reconciled when asked: what is handled is seldom asked."""
+        """The number of earlier attempts; reconciled only when it is needed."""
         frame, envelope = self.delivery.frame, self.envelope
         counted = envelope.attempts if envelope is not None else _bare_count(frame.body)
         return bindings.reconcile(self.binding, counted, frame.sections) + self.failed
@@ -104,9 +104,10 @@ def _place(field: Gate | Field | None) -> tuple[str, str]:
 
 
 def _bare_count(body: bytes) -> int:
-    """Read `{"attempts": N}` from a body that is no message, 0 where it has none.
+    """Read `{"attempts": N}` from a body that is not a message; 0 without it.
 
-    A number that is no count would be in no dead letter, and its message would come for ever.
+    A number that is not a valid count could not be written to a dead letter, and the message would
+    be delivered for ever.
     """
     try:
         return min(max(_read_count(body).attempts, 0), bindings.MAX_COUNT)

@@ -1,4 +1,4 @@
-"""Take deliveries from a broker that may be away: wait, longer and longer, and connect again."""
+"""Receive deliveries; when the broker is unreachable, wait longer and longer, and connect again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ATTEND: Final = 5.0
 
 
 class Receiving:
-    """The receptions of one worker; `away` is what the broker's last one failed with."""
+    """The receiving side of one worker; `away` is the last error of the broker."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Receiving:
     def _fail(self, error: TallystickError) -> None:
         pause = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
         if not self._failures:
-            _LOG.warning("queue %s: %s; trying again", self._queue, error)
+            _LOG.warning("queue %s: %s; will try again", self._queue, error)
         self._failures += 1
         self.away = error
         self._outcomes.note_error(error)

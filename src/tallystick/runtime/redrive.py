@@ -1,14 +1,14 @@
-"""Send dead letters back to work: without their block, with `attempts` at 0, else byte for byte.
+"""Send dead letters back to their queues: without their block, `attempts` at 0, else byte for byte.
 
-Each goes to the queue that its block names, or to the one given. What stays: a record that is no
-message, that has no block, that nobody asked for, that the broker cannot carry, or whose own queue
-cannot be had. Such a one stops no other. It is held until the end and handed back, however the
-redrive ends; on a broker that is a log, where handing back would bring the others too, it moves to
-the end of the dead-letter queue. No more are held than `Kept` has room for: then the redrive ends,
-and says that it has not looked at the rest (`full`).
+Each letter goes to the queue that its block names, or to the given one. A letter stays if it is not
+a message, has no block, was not selected, cannot be carried by the broker, or if its queue is
+unreachable. A letter that stays does not stop the others. It is held until the end and then
+returned, also after an error. On a broker that is a log, returning it would return the others too,
+so it moves to the end of the dead-letter queue. The number of held letters is limited (`Kept`):
+when it is full, the redrive ends and reports that it has not looked at the rest (`full`).
 
-A letter leaves the dead-letter queue after it is the broker's again in its own: a crash in between
-doubles it and never loses it.
+A letter leaves the dead-letter queue only after the broker has confirmed it in its own queue: a
+crash in between duplicates it and never loses it.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def redrive(
     stopping: Event | None = None,
     moved: Callable[[int], None] = lambda _count: None,
 ) -> Redriven:
-    """Send back up to `limit` dead letters, until none came for `timeout` seconds.
+    """Send back up to `limit` dead letters, until none arrived for `timeout` seconds.
 
-    With `only`, those of other URNs stay. `moved` is told how many are back, one by one.
+    With `only`, letters of other URNs stay. `moved` is called with the count after each letter.
     """
     work = _Redrive(_Course(binding, transport, graveyard, to, only), moved)
     wait = timeout + transport.capabilities.warm_up
@@ -86,17 +86,23 @@ def redrive(
         try:
             work.hand_back()
         except TallystickError as error:
-            _LOG.warning("redrive: not handed back, the broker does so in its time: %s", error)
+            _LOG.warning(
+                "redrive: could not return messages; the broker will deliver them again later: %s",
+                error,
+            )
         raise
     work.hand_back()
     full = not work.kept.room
     if full:
-        _LOG.warning("redrive: %d letters stay, and no more can be held", len(work.kept))
+        _LOG.warning(
+            "redrive: stopped: %d messages stay in the queue, which is the maximum",
+            len(work.kept),
+        )
     return Redriven(work.queues.total(), len(work.kept), dict(work.queues), full)
 
 
 class _Redrive:
-    """What one redrive has moved, and what it has in hand."""
+    """The letters that one redrive has moved, and those that it holds."""
 
     def __init__(self, course: _Course, moved: Callable[[int], None]) -> None:
         self._course: Final = course
@@ -109,7 +115,7 @@ class _Redrive:
         self.queues: Final = Counter[str]()
 
     def take(self, most: int, wait: float) -> bool:
-        """Deal with one batch of at most so many; say whether anything new came."""
+        """Handle one batch of at most this size; return whether anything new arrived."""
         room, since = min(_BATCH, most, self.kept.room), monotonic()
         if room <= 0:
             return False
@@ -127,7 +133,7 @@ class _Redrive:
         return new
 
     def hand_back(self) -> None:
-        """Hand out again what stays, the last first; on a log, move it to the end."""
+        """Return the letters that stay, the last first; on a log, move them to the end."""
         course, transport = self._course, self._transport
         if transport.capabilities.log:
             for delivery in self.kept.all():
@@ -163,7 +169,7 @@ class _Redrive:
         except TallystickError as error:
             if queue == self._course.to:
                 raise
-            _LOG.warning("redrive: the letters of queue %s stay: %s", queue, error)
+            _LOG.warning("redrive: the messages for queue %s stay: %s", queue, error)
             self._missing.add(queue)
             self._shaken = True
             return False
@@ -171,7 +177,7 @@ class _Redrive:
 
 
 def _unless_lost(settle: Callable[[Delivery], None], delivery: Delivery) -> None:
-    """Settle; one whose reservation or connection is over is handed out again anyway."""
+    """Settle; if the reservation or connection has ended, the broker delivers it again anyway."""
     try:
         settle(delivery)
     except Unavailable as error:
@@ -186,7 +192,7 @@ def _back(course: _Course, delivery: Delivery) -> tuple[str, Frame]:
     if letter.dead_letter is None or not queue:
         raise Rejected("no dead-letter block", code="no_block", pointer="/dead_letter")
     if course.only and letter.urn not in course.only:
-        raise Rejected("none of those asked for", code="other_urn", pointer="/job")
+        raise Rejected("not selected", code="other_urn", pointer="/job")
     envelope = decode(splice.redrive(frame.body))
     projected = reproject(
         course.binding,
@@ -200,7 +206,7 @@ def _back(course: _Course, delivery: Delivery) -> tuple[str, Frame]:
 
 
 def fresh(frame: Frame) -> Frame:
-    """Give it an id of its own where the broker would drop it as a copy of the first one."""
+    """Give the letter a new id if the broker would drop it as a duplicate."""
     held = frame.sections.get("parameters", {})
     if "MessageGroupId" not in held:
         return frame

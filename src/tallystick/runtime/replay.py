@@ -1,9 +1,10 @@
-"""Send captured frames again, byte for byte: first look at all of them, then send.
+"""Send captured frames again, byte for byte: first read and check all of them, then send.
 
-A survey reads every capture, says what there is and refuses what is broken before anything is
-sent. Then the frames go out in order: files by the time of their first frame, a file as it was
-captured. A frame goes to a broker of its own kind with its own native fields, without those of a
-wait; to another kind by that one's table. Only `renew` changes a byte, that of the message's id.
+A survey reads every capture, counts what it holds, and refuses broken files before anything is
+sent. Then the frames are sent in order: files by the time of their first frame, frames as captured.
+To a broker of the same kind, a frame is sent with its native fields, without those of a delay. To
+another kind, the fields come from the binding of that broker. Only `renew` changes a byte: the
+message id.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was chosen: how many, of which kind, from when to when, in which files."""
+    """The result of a survey: number, kinds, time span and files of the selected frames."""
 
     choice: Choice
     files: tuple[Path, ...]
@@ -72,7 +73,7 @@ class Survey:
     last: int = 0
 
     def captures(self) -> Iterator[Capture]:
-        """Give what was counted, and nothing that came since."""
+        """Return the counted frames, and none that were added later."""
         left = self.total
         for capture in read_captures(self.files):
             if not left:
@@ -98,9 +99,9 @@ def survey(paths: Iterable[str | Path], choice: Choice) -> Survey:
     if len(directions) > 1:
         there = ", ".join(f"{count} {name}" for name, count in sorted(directions.items()))
         raise UsageError(
-            f"the same messages may be here more than once: {there}",
+            f"the captures may hold the same messages more than once: {there}",
             code="direction",
-            hint="choose one with --direction",
+            hint="choose one direction with --direction",
         )
     files = tuple(sorted(begins, key=lambda path: (begins[path], path)))
     total = directions.total()
@@ -146,7 +147,7 @@ def replay(
     stopping: Event,
     counted: Callable[[int], None] = lambda _count: None,
 ) -> int:
-    """Send what a survey found, after the first `skip`; give how many are the broker's now."""
+    """Send the frames of a survey after the first `skip`; return how many were confirmed."""
     options = dict(transport.capabilities.options)
     size = _BATCH if rate == inf else max(min(int(rate / _TICKS), _BATCH), 1)
     done, began = 0, time.monotonic()
@@ -166,9 +167,9 @@ def replay(
             transport.send(name, frames)
         except TallystickError as error:
             raise Unavailable(
-                f"{error} ({done} of {found.total - skip} are sent)",
+                f"{error} ({done} of {found.total - skip} messages were sent)",
                 code=error.code,
-                hint=f"go on with --skip {skip + done}",
+                hint=f"continue with --skip {skip + done}",
             ) from error
         done += len(frames)
         counted(done)
@@ -195,7 +196,7 @@ def _runs(
 
 
 def _grouped(sections: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Give what was received from a FIFO queue the parameters that it was sent with."""
+    """Restore the send parameters of a message that was received from a FIFO queue."""
     held = sections.get("attributes", {})
     given: dict[str, Any] = {key: held[key] for key in _FIFO if key in held}
     if not given:

@@ -32,16 +32,18 @@ class Backoff:
         for name in ("base", "multiplier", "maximum"):
             value = getattr(self, name)
             if not isfinite(value) or value < 0:
-                raise UsageError(f"retry {name} is {value}, not a number from 0", code="backoff")
+                raise UsageError(
+                    f"retry {name} must be a number, 0 or more, not {value}", code="backoff"
+                )
         if self.jitter not in JITTERS:
-            hint = f"one of {', '.join(JITTERS)}"
+            hint = f"use one of {', '.join(JITTERS)}"
             raise UsageError(f"unknown jitter {self.jitter!r}", code="backoff", hint=hint)
 
 
 def backoff(settings: Backoff, n: int) -> float:
     """Give d(n), the longest wait before attempt n; it saturates at the largest double."""
     if n < 1:
-        raise UsageError(f"attempts are counted from 1, not {n}", code="backoff")
+        raise UsageError(f"attempts are counted from 1, so {n} is not valid", code="backoff")
     if not settings.base:
         return 0
     try:

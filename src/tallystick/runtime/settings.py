@@ -1,7 +1,8 @@
-"""What a worker is told: how many at once, how often again, and what becomes of the rest.
+"""The settings of a worker: concurrency, retries, dead letters, unknown URNs.
 
-Dead-lettering is on, so that nothing is dropped unless somebody asks for it; retries wait longer
-and longer, with full jitter. Both differ from the peers' defaults (off, and at once).
+Dead-lettering is on by default, so that no message is dropped unless the user asks for it. Retries
+wait longer and longer, with full jitter. Other implementations have no dead-lettering and retry at
+once by default.
 """
 
 from __future__ import annotations
@@ -49,14 +50,18 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("concurrency", "max_attempts"):
             if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}, not 1 or more", code="setting")
+                raise UsageError(
+                    f"{name} must be 1 or more, not {getattr(self, name)}", code="setting"
+                )
         for name in (
             "prefetch", "max_deliveries", "release_delay", "shutdown_timeout", "max_lease",
         ):  # fmt: skip
             if not isfinite(getattr(self, name)) or getattr(self, name) < 0:
-                raise UsageError(f"{name} is {getattr(self, name)}, below 0", code="setting")
+                raise UsageError(
+                    f"{name} must be 0 or more, not {getattr(self, name)}", code="setting"
+                )
         if self.on_unknown_urn not in STRATEGIES:
-            hint = f"one of {', '.join(STRATEGIES)}"
+            hint = f"use one of {', '.join(STRATEGIES)}"
             raise UsageError(f"unknown strategy {self.on_unknown_urn!r}", code="setting", hint=hint)
         if not self.queue:
             raise UsageError("the queue has no name", code="setting")

@@ -1,9 +1,9 @@
-"""How a delivery ends, as data: one move for the transport, and the frame that goes with it.
+"""Plan how a delivery is settled: one move for the transport, and the frame that goes with it.
 
-The tables of `core.settle` decide; this file only builds what they ask for. A retry changes
-`attempts` and nothing else; a dead letter gains its block; what the gate turned away is passed on
-byte for byte. Where the broker cannot wait, the worker holds the move back (`hold`). A message of a
-group is in order: it is handled again where it is (`here`), before those behind it.
+The tables of `core.settle` decide; this module builds the frames. A retry changes `attempts` and
+nothing else. A dead letter gets its block. A gated message is passed on byte for byte. If the
+broker has no delays, the worker holds the move back (`hold`). A message of a group keeps its order:
+it is handled again in the worker (`here`), before the later messages of its group.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _LONGEST_ERROR: Final = 1000
 
 
 class Plan(Struct, frozen=True, gc=False):
-    """One move: `ack`, `release`, `replace`, `leave` or `give_up`, and what it came to.
+    """One move (`ack`, `release`, `replace`, `leave` or `give_up`) and its outcome.
 
-    `outcome` is for people and counters; `hold` is how long the worker waits before it moves. With
-    `here` the worker then runs it again itself, and moves only when it may not.
+    `outcome` is for people and counters; `hold` is how long the worker waits before the move. With
+    `here` the worker then runs the message again itself, and moves only if that is not allowed.
     """
 
     move: str
@@ -56,7 +56,7 @@ class Plan(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What every settlement of a worker goes by."""
+    """The rules that every settlement of a worker follows."""
 
     binding: Binding
     capabilities: Capabilities
@@ -73,11 +73,11 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a delivery failed; `final` when another attempt cannot help.
+    """The reason why a delivery failed; `final` if another attempt cannot help.
 
-    One that is `kept` is left to the broker where it would be dropped: nobody has tried it.
-    What an exception says may hold personal data: it goes into the dead letter, never into a log.
-    A `label` is what a log line says instead of the error.
+    A `kept` failure is left to the broker instead of being dropped: no handler has tried it. The
+    text of an exception may hold personal data: it is written to the dead letter, never to a log. A
+    log line shows `label` instead of the error.
     """
 
     kind: str
@@ -89,12 +89,12 @@ class Failure:
 
     @property
     def note(self) -> str:
-        """What a log line may say."""
+        """The text for a log line."""
         return self.exception or self.label or self.error
 
 
 def plan_skipped(reading: Reading) -> Plan:
-    """End a delivery whose message took effect before."""
+    """Plan the end of a delivery whose message has already taken effect."""
     return Plan("ack", reading.delivery, "skipped")
 
 
@@ -104,12 +104,12 @@ def plan_return(delivery: Delivery) -> Plan:
 
 
 def is_return(plan: Plan) -> bool:
-    """Say whether a plan does no more than hand a message back as it came."""
+    """Return whether a plan only returns the unchanged message."""
     return plan.here or plan.outcome == "handed_back"
 
 
 def plan_gated(rules: Rules, reading: Reading) -> Plan:
-    """End a delivery that the version gate turned away."""
+    """Plan the end of a delivery that the version gate rejected."""
     settings, delivery = rules.settings, reading.delivery
     outcome = settle_gated(rules.binding.settle, settings.on_unknown_urn, settings.dead_letter)
     if outcome == "dlq_raw":
@@ -155,10 +155,10 @@ def plan_failure(
 
 
 def plan_release(rules: Rules, reading: Reading, note: str, *, now: float) -> Plan:
-    """Hand a delivery back for a while, uncounted: now is not the time.
+    """Return a delivery for a while, without counting an attempt.
 
-    A broker that can only hold back what is sent gets a copy, with the attempts so far: its own
-    count of deliveries begins anew.
+    If a broker can only delay messages that are sent, it gets a copy with the same attempts: its
+    own count of deliveries starts again.
     """
     wait, able, delivery = rules.settings.release_delay, rules.capabilities, reading.delivery
     if delivery.group:

@@ -1,8 +1,8 @@
-"""Tell the broker what came of deliveries: acknowledgements together, every other move by itself.
+"""Settle deliveries at the broker: acknowledgements in batches, every other move on its own.
 
-A settlement that fails is counted, and its delivery is left to the broker after a pause, unless the
-broker has taken it back already. On a log, handing a message back as it came is to do nothing:
-uncommitted is enough, and a rewind would undo what runs.
+A settlement that fails is counted, and after a pause its delivery is left to the broker, unless the
+broker has already taken it back. On a log, returning an unchanged message needs no action: its
+offset is not committed, and a rewind would undo running work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEFT: Final = 1.0
 
 
 class Settling:
-    """The settlements of one worker; what fails waits in `held`."""
+    """The settlements of one worker; failed ones wait in `held`."""
 
     def __init__(self, transport: Transport, outcomes: Outcomes, held: Waiting) -> None:
         self._transport: Final = transport
@@ -32,7 +32,7 @@ class Settling:
         self._held: Final = held
 
     def settle(self, plans: list[Plan], handled: Sequence[Delivery] = ()) -> None:
-        """Acknowledge what was handled and carry plans out, and note what they came to."""
+        """Acknowledge handled deliveries, carry plans out, and record the outcomes."""
         acks = [plan for plan in plans if plan.move == "ack"]
         ended = [*handled, *(plan.delivery for plan in acks)]
         if ended and self._is_done(lambda: self._transport.ack(ended), ended):
@@ -61,7 +61,7 @@ class Settling:
     def _is_done(
         self, move: Callable[[], None], deliveries: Sequence[Delivery], *, again: bool = False
     ) -> bool:
-        """Make a move, and say whether it went well; what failed `again` is counted already."""
+        """Make a move, and return whether it succeeded; a failure `again` is already counted."""
         try:
             move()
         except TallystickError as error:

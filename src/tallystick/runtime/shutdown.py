@@ -1,6 +1,6 @@
-"""Signals that end a worker: the first asks it to finish, the second ends the program at once.
+"""Handle the signals that stop a worker: the first asks it to finish, the second ends it at once.
 
-What is unsettled at a forced end stays with the broker, which hands it out again.
+After a forced end, the broker delivers unsettled messages again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _THOSE: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Signals:
-    """While it is entered, signals set an event; the handlers of before come back afterwards."""
+    """A context in which signals set an event; at its end the earlier handlers are restored."""
 
     def __init__(self, stopping: Event, *, enabled: bool) -> None:
         self._stopping: Final = stopping

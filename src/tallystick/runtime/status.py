@@ -1,8 +1,8 @@
-"""How a run is going: what became of messages, how many are out, how many wait, what went wrong.
+"""Report the state of a run: outcomes, messages in flight, lag, last error.
 
-The backlog is asked over a connection of its own, because a worker's belongs to its thread. What a
-broker does not tell, or not now, is None. `last_error` says what the log says: which queue, what
-became of the message and the kind of error, and nothing of what an exception says.
+Lag is asked over a separate connection, because the connection of a worker belongs to its thread.
+It is None if the broker does not report it. `last_error` holds the same as the log: the queue, the
+outcome and the kind of the error, never the text of an exception.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The URL of a store: which kind it is, where it is, and the options that are ours.
+"""Read the URL of a store: its kind, its address and its options.
 
     memory                                  this process only
     sqlite:///orders.db                     a file, from the current folder (four slashes: from /)
     redis://user:password@host:port/db      also rediss://
     postgresql://user:password@host/name    the rest of the query goes to libpq
+    redis, postgresql                       a server started by `tally broker up`
 
-As text, and in a repr, it shows no secret.
+Its text and its repr show no secret.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
+from tallystick.brokers.servers import resolve_url
 from tallystick.core.errors import Unavailable, UsageError
 
 __all__ = ["StoreUnavailable", "StoreUrl", "read_store_url", "store_fault"]
@@ -32,12 +34,12 @@ _HINT: Final = "for example memory, sqlite:///orders.db, redis://host, postgresq
 
 
 class StoreUnavailable(Unavailable):
-    """A store did not do what it was asked to."""
+    """A store failed to do an operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """A store's URL, taken apart: `target` is what its client library dials."""
+    """The parts of a store URL: `target` is the address for its client library."""
 
     kind: str
     shown: str
@@ -59,7 +61,7 @@ class StoreUrl:
             number = 0.0
         if not 0 < number <= _MOST:
             raise UsageError(
-                f"{name} is {text!r}, not a number above 0, up to {_MOST}",
+                f"{name} must be a number above 0, up to {_MOST}, not {text!r}",
                 code="store_url",
                 hint=f"for example {name}={default:g}",
             )
@@ -67,12 +69,13 @@ class StoreUrl:
 
 
 def read_store_url(url: str, kinds: Sequence[str], ours: Sequence[str]) -> StoreUrl:
-    """Take a URL apart; `ours` are the options that do not go to the client library."""
+    """Read a store URL; `ours` are the options that do not go to the client library."""
+    url = resolve_url(url)
     scheme = url.partition(":")[0]
     kind = _KINDS.get(scheme, "")
     if kind not in kinds or (kind != "memory" and "://" not in url):
         raise UsageError(
-            f"this is not a URL of a store of the kind {', '.join(kinds)}",
+            f"this is not a store URL; supported stores: {', '.join(kinds)}",
             code="store_url",
             hint=_HINT,
         )
@@ -81,13 +84,13 @@ def read_store_url(url: str, kinds: Sequence[str], ours: Sequence[str]) -> Store
         host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
     except ValueError as error:
-        raise UsageError(
-            f"the {scheme} URL cannot be read", code="store_url", hint=_HINT
-        ) from error
+        raise UsageError(f"the {scheme} URL is not valid", code="store_url", hint=_HINT) from error
     options = {name: given.pop(name) for name in ours if name in given}
     if kind in ("memory", "sqlite") and given:
         raise UsageError(
-            f"{kind} has no option {min(given)!r}", code="store_url", hint=f"one of {list(ours)}"
+            f"{kind} has no option {min(given)!r}",
+            code="store_url",
+            hint=f"use one of {list(ours)}",
         )
     if kind == "memory":
         return StoreUrl(kind, "memory", options=options)
@@ -95,7 +98,9 @@ def read_store_url(url: str, kinds: Sequence[str], ours: Sequence[str]) -> Store
         path = unquote(parts.path.removeprefix("/"))
         if parts.netloc or not path or path == ":memory:":
             raise UsageError(
-                "sqlite needs a file", code="store_url", hint="sqlite:///orders.db, or memory"
+                "sqlite needs the name of a file",
+                code="store_url",
+                hint="for example sqlite:///orders.db, or memory",
             )
         return StoreUrl(kind, f"sqlite:///{path}", path, options=options)
     login = f"{unquote(parts.username)}@" if parts.username else ""
@@ -109,10 +114,12 @@ def read_store_url(url: str, kinds: Sequence[str], ours: Sequence[str]) -> Store
 
 
 def store_fault(url: StoreUrl, error: BaseException) -> StoreUnavailable:
-    """Say that a store did not do what it was asked to, without its secrets."""
+    """Return the error of a store, without its secrets."""
     text = str(error).strip().partition("\n")[0] or type(error).__name__
     if url.secret:
         text = text.replace(url.secret, "***")
     return StoreUnavailable(
-        f"{url}: {text}", code="store", hint="is the store up? check the host, port and login"
+        f"{url}: {text}",
+        code="store",
+        hint="check that the store is running, and its host, port and login",
     )

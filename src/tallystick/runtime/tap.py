@@ -1,4 +1,4 @@
-"""Look at a queue by URL, and capture what is there; why some brokers cannot be tapped."""
+"""Capture a queue by URL without consuming it, and explain which brokers do not allow it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _BATCH: Final = 500
 _WAIT: Final = 0.2
 
 UNTAPPED: Final = {
-    "sqs": "SQS shows a message to nobody without hiding it from its consumers",
-    "memory": "messages in memory are seen by their own process only",
+    "sqs": "SQS cannot show a message without hiding it from its consumers",
+    "memory": "only the process that holds messages in memory can see them",
 }
 """Brokers that cannot be tapped, and why."""
 
@@ -57,9 +57,9 @@ def capture_queue(
     ready: Callable[[], None] = lambda: None,
     counted: Callable[[int], None] = lambda _count: None,
 ) -> int:
-    """Capture a queue until told to stop, enough came, the time is over or nothing came.
+    """Capture a queue until it is stopped, the limit or the time is reached, or nothing arrives.
 
-    Gives how many frames were kept. `ready` is told when the tap is open.
+    Returns the number of captured frames. `ready` is called when the tap is open.
     """
     broker, count = read_address(url).broker, 0
     most = inf if limit is None else limit

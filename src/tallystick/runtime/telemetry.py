@@ -1,15 +1,16 @@
-"""OpenTelemetry spans and metrics by the messaging conventions; off, and free, unless asked for.
+"""OpenTelemetry spans and metrics by the messaging conventions; off by default, then without cost.
 
-    App(url, telemetry=True)                              the process's own providers
-    App(url, telemetry=Telemetry(tracers, meters))        others
+    App(url, telemetry=True)                              the providers of the process
+    App(url, telemetry=Telemetry(tracers, meters))        other providers
 
-    publish QUEUE   PRODUCER   its context goes out as `traceparent` (ADR-0028) with every message
-    receive QUEUE   CLIENT     one for every batch that brought something; links to its messages
-    process QUEUE   CONSUMER   one for every run of a handler; child of the message's own context
+    publish QUEUE   PRODUCER   its context is sent as `traceparent` (ADR-0028) with every message
+    receive QUEUE   CLIENT     one per batch that is not empty; links to its messages
+    process QUEUE   CONSUMER   one per run of a handler; child of the message's context
 
-Without a usable header the trace goes on by the envelope's `trace_id` (ADR-0025): it is the trace's
-id, and the parent is a span that nobody has seen. A message that is made inside a trace takes its
-`trace_id` from it. What an exception says is in no span: it may hold personal data.
+Without a usable header, the trace continues by the envelope's `trace_id` (ADR-0025): it is the id
+of the trace, and the parent is a span that was never recorded. A message that is made inside a
+trace takes its `trace_id` from it. The text of an exception is in no span: it may hold personal
+data.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick import __version__
 from tallystick.core.binding import headers_of
 from tallystick.core.envelope import Envelope
-from tallystick.core.transport import Delivery, missing_client
+from tallystick.core.extras import importing
+from tallystick.core.transport import Delivery
 from tallystick.runtime.address import Link
 from tallystick.runtime.reading import Reading
 from tallystick.runtime.tracing import extract
@@ -43,14 +45,14 @@ _TRACE_ID: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What a publish adds to its messages: the trace's id, and the headers that carry it."""
+    """The fields that a publish adds to its messages: the id of the trace, and its headers."""
 
     trace_id: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     span: Any = field(default=None, repr=False)
 
     def describe(self, batch: Sequence[Envelope]) -> None:
-        """Say on the span what is sent."""
+        """Set the attributes of the sent message on the span."""
         if len(batch) != 1:
             self.span.set_attribute("messaging.batch.message_count", len(batch))
             return
@@ -83,15 +85,21 @@ class Probe:
             "tallystick", __version__
         )
         count, unit = meter.create_counter, "{message}"
-        self._sent: Final = count("messaging.client.sent.messages", unit, "given to the broker")
+        self._sent: Final = count(
+            "messaging.client.sent.messages", unit, "messages that the broker confirmed"
+        )
         self._consumed: Final = count("messaging.client.consumed.messages", unit, "received")
-        self._failed: Final = count("tallystick.failed.messages", unit, "not handled, and why")
-        self._settled: Final = count("tallystick.settled.messages", unit, "ended, and how")
+        self._failed: Final = count(
+            "tallystick.failed.messages", unit, "messages not handled, by reason"
+        )
+        self._settled: Final = count(
+            "tallystick.settled.messages", unit, "messages completed, by outcome"
+        )
         self._in_flight: Final = meter.create_up_down_counter(
-            "tallystick.in_flight.messages", unit, "received and not settled yet"
+            "tallystick.in_flight.messages", unit, "messages received and not settled yet"
         )
         self._processing: Final = meter.create_histogram(
-            "messaging.process.duration", "s", "how long handlers take"
+            "messaging.process.duration", "s", "duration of handlers"
         )
 
     @contextmanager
@@ -106,7 +114,7 @@ class Probe:
             yield replace(current_trace(), span=span)
 
     def sent(self, queue: str, count: int, error: BaseException | None = None) -> None:
-        """Count what was given to the broker, or was not taken."""
+        """Count the messages that the broker confirmed, or rejected."""
         self._sent.add(count, {**_place(self._link, queue), **_failure(error)})
 
     def received(self, queue: str, deliveries: Sequence[Delivery], began: int) -> None:
@@ -215,9 +223,10 @@ class Probe:
 
 
 def current_trace() -> Sending:
-    """Give what carries the current trace; nothing outside of one."""
-    from opentelemetry import trace  # noqa: PLC0415 (loads only when it is used)
-    from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
+    """Return the carrier of the current trace; nothing outside of a trace."""
+    with importing("telemetry"):
+        from opentelemetry import trace  # noqa: PLC0415 (loads only when it is used)
+        from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
 
     context = trace.get_current_span().get_span_context()
     if not context.is_valid:
@@ -230,13 +239,11 @@ def current_trace() -> Sending:
 
 
 def open_probe(telemetry: bool | Telemetry, link: Link) -> Probe | None:
-    """Make the instruments, or nothing at all when nobody asked for them."""
+    """Create the instruments, or nothing if telemetry is off."""
     if not telemetry:
         return None
-    try:
+    with importing("telemetry"):
         return Probe(Telemetry() if telemetry is True else telemetry, link)
-    except ImportError as error:
-        raise missing_client("telemetry", error) from error
 
 
 def _place(link: Link, queue: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Continue a trace: the W3C `traceparent` beside the message, else the envelope's `trace_id`.
+"""Continue a trace: from the W3C `traceparent` beside the message, else from its `trace_id`.
 
-The header has the one form `00-<32 hex>-<16 hex>-<2 hex>` in lower case, ids not all zero. A header
-that is anything else acts as if there were none; reading it never raises (ADR-0028, ADR-0025).
+The header has the form `00-<32 hex>-<16 hex>-<2 hex>` in lower case, with ids that are not all
+zero. Any other header is ignored; reading it never raises (ADR-0028, ADR-0025).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TraceContext:
 
 
 def extract(traceparent: Any, trace_id: str | None) -> TraceContext:
-    """Give the trace that a consumer continues, from what the broker delivered."""
+    """Return the trace that a consumer continues, from the delivered message."""
     if isinstance(traceparent, bytes):
         traceparent = traceparent.decode("latin-1")
     match = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None

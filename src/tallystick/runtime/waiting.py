@@ -1,8 +1,8 @@
-"""Moves that wait for their time in a worker, because the broker cannot: a heap with two bounds.
+"""Hold moves until their time, for brokers without delays: a heap, limited in number and bytes.
 
-What waits here is still unsettled at the broker. It takes no place of those being handled, so a
-wave of failures does not stop the queue; but it is in memory, so there is a most, in number and in
-bytes. No I/O here; the time comes in as an argument.
+These messages are still unsettled at the broker. They take no handler slot, so many failures do not
+stop the queue. They are in memory, so their number and bytes are limited. No I/O; the time is an
+argument.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BYTES: Final = 64 << 20
 
 
 class Waiting:
-    """The plans of one worker that are not due yet."""
+    """The plans of one worker that wait for their time."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Plan]] = []
@@ -39,7 +39,7 @@ class Waiting:
 
     @property
     def next(self) -> float:
-        """When the first is due."""
+        """The time of the first plan."""
         return self._heap[0][0] if self._heap else inf
 
     def add(self, plan: Plan, due: float) -> None:
@@ -48,7 +48,7 @@ class Waiting:
         self._bytes += len(plan.delivery.frame.body)
 
     def take(self, now: float) -> list[Plan]:
-        """Take out what is due, in order."""
+        """Take out the plans whose time has come, in order."""
         due: list[Plan] = []
         while self._heap and self._heap[0][0] <= now:
             due.append(heappop(self._heap)[2])

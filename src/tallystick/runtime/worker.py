@@ -1,20 +1,21 @@
-"""Consume one queue: take deliveries, hand them to threads, settle what they came to.
+"""Consume one queue: receive deliveries, run their handlers in threads, settle the outcomes.
 
-One thread does nothing but receive and settle; `concurrency` threads run handlers. The two sides
-pass messages through plain deques, and wake each other once for many. Where the client has messages
-before they are asked for, a handler's thread that has done enough settles and receives by itself: a
-message that changes threads costs more than its handler. The first thread is there for what cannot
-wait then. A token says who has the transport.
+One thread only receives and settles; `concurrency` threads run handlers. The two sides exchange
+messages through deques, and wake each other once per batch. If the client library prefetches
+messages, a handler thread settles and receives on its own: passing a message between threads costs
+more than a short handler. The first thread then does only what cannot wait. A token says which
+thread may use the transport.
 
-A message is settled after its outcome is known, and in no other case; one whose settlement fails is
-left to the broker, after a pause. A message of a group that is to be handled again waits and is run
-again here, and those behind it wait too: order is kept. Where a delivery comes back by a deadline
-its lease is renewed while it is here, and what came of one whose lease is lost is not settled. When
-the broker is away the worker waits, longer and longer, and connects again; a run that is to end
-when idle says so instead of ending well.
+A message is settled only after its outcome is known. If the settlement fails, the message is left
+to the broker after a pause. A message of a group that must be handled again waits and runs again in
+this worker, and later messages of its group wait too, so the order is kept. A delivery with a
+deadline is renewed while it is in the worker; if its lease is lost, it is not settled. When the
+broker is unreachable, the worker waits longer and longer and connects again; a run that should end
+when idle then ends with an error.
 
-Stopping: nothing more is received, what no handler has begun is handed back, what runs may finish
-until the timeout, and is then handed back as well. Until then the worker stays in its group.
+Stopping: the worker receives nothing more and returns messages that no handler has started. Running
+handlers may finish until the timeout; then their messages are returned too. Until then the worker
+stays in its group.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Worker:
 
     @property
     def last_error(self) -> str:
-        """What went wrong last, for people."""
+        """The last error, for people."""
         return self._outcomes.last_error
 
     @property
@@ -106,7 +107,7 @@ class Worker:
         return len(self._running) + len(self._held)
 
     def run(self, *, limit: int | None = None, idle: float | None = None) -> None:
-        """Consume until told to stop, or `limit` messages are settled, or idle for so long."""
+        """Consume until stopped, until `limit` messages are settled, or until idle long enough."""
         threads = [
             Thread(target=self._work, name=f"{self._queue}-{n}", daemon=True)
             for n in range(self._settings.concurrency)
@@ -167,12 +168,12 @@ class Worker:
         return min(_BUSY, self._held.next - monotonic()) if leaves else 0.0
 
     def _check(self) -> None:
-        """End by what went wrong in a handler's thread."""
+        """Raise the exception of a handler's thread."""
         if self._fault is not None:
             raise self._fault
 
     def _exchange(self) -> int:
-        """Settle what handlers have finished; give how many more to take."""
+        """Settle finished messages; return how many more to receive."""
         self._settle(*self._collect())
         return self._room()
 
@@ -223,7 +224,7 @@ class Worker:
         return len(deliveries)
 
     def _call_hands(self) -> None:
-        """Wake threads for what is to be handled, without the token: they may want it at once."""
+        """Wake the threads that have messages to handle, without holding the token."""
         for _ in range(min(len(self._todo), self._settings.concurrency - self._ring.qsize())):
             self._ring.put(True)  # about as many as there are threads: each takes all it finds
 
@@ -266,12 +267,12 @@ class Worker:
             return Plan("leave", delivery, "left", hold=LEFT, note=str(error))
         except BaseException as error:  # noqa: BLE001 (a thread that ends takes no work)
             where = "".join(format_tb(error.__traceback__))  # what it says may be personal
-            text = "queue %s: a message is left to the broker: %s\n%s"
+            text = "queue %s: a message was not settled; the broker will deliver it again: %s\n%s"
             _LOG.error(text, self._queue, type(error).__name__, where)
             return Plan("leave", delivery, "left", hold=LEFT, note=type(error).__name__)
 
     def _collect(self) -> tuple[list[Plan], list[Delivery]]:
-        """Give the plans that are due, with what was held until now, and what was handled."""
+        """Return the plans whose time has come, and the handled deliveries."""
         self._wake.clear()
         now = monotonic()
         self._wake_at = now + _LINGER
@@ -347,7 +348,7 @@ class Worker:
         self._settling.settle(plans, handled)
 
     def _renew(self) -> None:
-        """Ask for more time for what is here; forget what the broker has taken back."""
+        """Renew the leases of present deliveries; forget those that the broker has taken back."""
         now = monotonic()
         due = self._leases.due(now)
         if not due:
@@ -355,14 +356,16 @@ class Worker:
         try:
             gone = self._transport.renew(due)
         except TallystickError as error:
-            _LOG.warning("queue %s: %d leases not renewed: %s", self._queue, len(due), error)
+            _LOG.warning(
+                "queue %s: %d leases could not be renewed: %s", self._queue, len(due), error
+            )
             return
         self._leases.renewed(due, now)
         if gone:
             self._forget(gone)
 
     def _forget(self, gone: Sequence[Delivery]) -> None:
-        """Settle nothing of these: the broker hands them out again."""
+        """Leave these deliveries unsettled: the broker delivers them again."""
         self._outcomes.note_lost(len(gone))
         for one in gone:
             self._leases.end(one, 0)

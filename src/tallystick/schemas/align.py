@@ -1,11 +1,11 @@
-"""The field policy: what is added between two schemas of an object.
+"""The field policy: find the fields that a new schema adds.
 
 Wherever both schemas describe the same object, a property that only the new one names is set to
 `false` in a copy of the old one. Documents of that copy are the old documents that never used the
 name, so an optional field may be added to an open model, while a required one still breaks. What
 `allOf` joins is one object. A name is not new when the old schema demands it, names it in any
 branch, or describes it by a pattern or as one of `additionalProperties`; and a name that no new
-document can have is not added but forbidden.
+document can have is not added, but forbidden.
 
 Branches are paired with what they are most like, wherever they stand; an object that became one of
 several (`anyOf: [..., {"type": "null"}]`) with the one that is most like it. What stands beside a
@@ -41,13 +41,13 @@ _BELOW: Final = (
     "properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "items",
     "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 )  # fmt: skip
-"""Keywords that speak of a member or an item."""
+"""Keywords about a member or an item."""
 _CONDITIONS: Final = ("then", "else", "dependentSchemas", "dependencies")
-"""Keywords that speak of the same value under a condition."""
+"""Keywords about the same value under a condition."""
 _STEPS: Final = 10_000
 """What the question may cost whether new documents can have the new names, all together."""
 _WORK: Final = 400_000
-"""What the walk may cost; beyond it nothing is said of the fields."""
+"""Maximum steps of the walk; beyond it the result is `unknown`."""
 _MANY: Final = 10_000
 _FEW: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
@@ -86,7 +86,7 @@ class Alignment:
 
 
 def align_fields(old: Any, new: Any) -> Alignment:
-    """Set two self-contained schemas side by side."""
+    """Align the fields of two self-contained schemas."""
     gone = find_removals(old, new)
     work = _Walk(join_references(old), join_references(new))
     try:
@@ -118,7 +118,7 @@ class _Walk:
     def spend(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
-            raise Exhausted("the walk over the fields is too long")
+            raise Exhausted("the schemas have too many fields to compare")
 
     def follow(self, side: int, schema: Any) -> Any:
         for _ in range(50):

@@ -1,11 +1,11 @@
-"""The registry as an AsyncAPI 3 catalog: channels, messages, operations, bindings.
+"""Export the registry as an AsyncAPI 3 catalog: channels, messages, operations, bindings.
 
-A channel is a URN. Its message is what is really on the wire: the envelope, `job` being the URN and
-`data` the registered schema, with the `bq-` headers and the trace as correlation. One operation
-sends, one receives. Schemas stand once under `components/schemas`, local references aim there, and
+A channel is a URN. Its message is the whole envelope: `job` is the URN and `data` has the
+registered schema, with the `bq-` headers and the trace id as correlation id. One operation sends,
+one receives. Each schema is once under `components/schemas`, local references point there, and
 `x-gdpr-sensitive` stays where it was. A dialect other than draft-07 is named by `schemaFormat`.
 
-Keys of components know fewer characters than URNs; two URNs that would share one are refused.
+Component keys allow fewer characters than URNs; two URNs that would get the same key are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WORD: Final = {"type": "string", "minLength": 1}
 _ENVELOPE: Final[dict[str, Any]] = {
     "envelope.headers": {
         "type": "object",
-        "description": "The envelope beside the body, where a broker carries headers.",
+        "description": "The envelope fields that a broker carries as headers, beside the body.",
         "properties": {
             "bq-job": _WORD, "bq-trace-id": _WORD, "bq-message-id": _WORD,
             "bq-schema-version": {"type": ["string", "integer"]}, "bq-source-lang": _WORD,
@@ -62,11 +62,11 @@ _ENVELOPE: Final[dict[str, Any]] = {
         },
     },
 }  # fmt: skip
-"""Components that every message shares; the dot keeps them apart from the key of any URN."""
+"""Components shared by all messages; no key of a URN has a dot, so the names cannot collide."""
 
 
 def message_ids(urns: Iterable[str]) -> dict[str, str]:
-    """Give each URN the key of its message, or refuse when two would share one."""
+    """Give each URN its message key; raise `Refused` if two URNs get the same key."""
     ids: dict[str, str] = {}
     owners: dict[str, str] = {}
     for urn in urns:
@@ -74,9 +74,9 @@ def message_ids(urns: Iterable[str]) -> dict[str, str]:
         other = owners.setdefault(name, urn)
         if other != urn:
             raise Refused(
-                f"{urn!r} and {other!r} would both be the message {name!r}",
+                f"{urn!r} and {other!r} would get the same message name {name!r}",
                 code="asyncapi.collision",
-                hint="rename one of them: a catalog cannot hold both",
+                hint="rename one of the two URNs",
             )
     return ids
 
@@ -89,7 +89,7 @@ def export_asyncapi(
     version: str = "1.0.0",
     bindings: Sequence[str] = tuple(BINDINGS),
 ) -> dict[str, Any]:
-    """Give the whole document; URNs stand in lexical order."""
+    """Build the whole document; URNs are in lexical order."""
     ids = message_ids(sorted(catalog.entries))
     channels: dict[str, Any] = {}
     operations: dict[str, Any] = {}
@@ -221,13 +221,13 @@ def _copy(node: Any, place: str, *, siblings: bool) -> Any:
 
 
 def _literal(keyword: str, value: Any) -> Any:
-    """Give a value as it is; tools of AsyncAPI would follow a `$ref` in it, so that is refused."""
+    """Check a literal value; a `$ref` in it is refused, because AsyncAPI tools would follow it."""
     pending = [value]
     while pending:
         node = pending.pop()
         if isinstance(node, dict) and isinstance(node.get("$ref"), str):
             raise Refused(
-                f"{keyword} holds a literal $ref, which readers of AsyncAPI would follow",
+                f"{keyword} contains a literal $ref, which AsyncAPI tools would follow",
                 code="asyncapi.literal",
             )
         pending.extend(node.values() if isinstance(node, dict) else ())

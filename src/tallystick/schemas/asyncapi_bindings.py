@@ -1,4 +1,4 @@
-"""What each protocol adds to an AsyncAPI document, as a table of rows.
+"""The AsyncAPI bindings of each protocol, as a table.
 
 Only protocols whose bindings may say something stand here; redis and amqp1 (Service Bus, Artemis)
 have empty ones. The versions are those that the schema of AsyncAPI 3.0 and 3.1 allows: sqs is held

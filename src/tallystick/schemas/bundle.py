@@ -1,8 +1,8 @@
-"""One self-contained schema out of several files, which remembers what came from where.
+"""Bundle a schema and the files it refers to into one self-contained schema.
 
-Foreign documents move under the definitions, and every `$ref` becomes a pointer from the root.
-Validation, comparison and export all work on that. `home_of` leads back: from a place in the bundle
-to the file that a person has to open, and to the pointer inside it.
+Other files move under the definitions, and every `$ref` becomes a pointer from the root.
+Validation, comparison and export use the bundle. `home_of` leads back: from a place in the bundle
+to the original file and the pointer inside it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Bundle:
 
 
 def bundle(document: Document, known: Mapping[str, Document]) -> Bundle:
-    """Bring in what a document refers to; the same schema when nothing needs to move."""
+    """Bring in the files that a document refers to; without references, the schema is unchanged."""
     index = index_of(document)
     if _is_plain(index):
         for pointer, _, reference in index.references:
@@ -144,10 +144,10 @@ def _gather(document: Document, library: Library) -> dict[str, Document]:
             ) != dialect_of(document.schema, document.path):  # fmt: skip
                 raise Rejected(
                     f"{path}:{line_of(other.text, '/$schema')}: "
-                    f"its dialect differs from that of {document.path}, which refers to it",
+                    f"the dialect differs from the one of {document.path}, which refers here",
                     code="schema.dialect",
                     pointer="/$schema",
-                    hint="give both the same $schema",
+                    hint="use the same $schema in both files",
                 )
             found[path] = other
             queue.append(other)

@@ -1,6 +1,6 @@
-"""When a branch of a schema speaks: the documents it is for, seen at a glance.
+"""The case of a branch: a cheap description of the documents that the branch applies to.
 
-Branches of `anyOf`, `oneOf`, `then` and `else` speak of some documents only. A case tells which: by
+Branches of `anyOf`, `oneOf`, `then` and `else` apply to some documents only. A case says which: by
 type, by listed values, and by tags. A tag is a member that is demanded or that lists its values;
 who writes `kind: {const: paid}` means the paid ones, demanded or not. Two cases that are apart
 share no document; that they are not apart means only that nothing told them apart.

@@ -3,8 +3,8 @@
     {"schemas": [{"urn": "urn:babel:orders:created", "schema": "schemas/orders-created.json",
                   "owner": "orders", "status": "active", "examples": ["messages/a.json"]}]}
 
-`owner`, `status` and `examples` may be left out; any other member is rejected, because a misspelt
-one would silently mean nothing. Paths are relative to the manifest and stay inside its folder: no
+`owner`, `status` and `examples` are optional; any other member is rejected, because a misspelt
+one would be ignored silently. Paths are relative to the manifest and stay inside its folder: no
 `..`, no absolute path, no symbolic link that leads out. Schemas are draft-07 unless `$schema`
 says 2019-09 or 2020-12, and a `$ref` is resolved inside the folder (`tallystick.schemas.refs`).
 
@@ -47,7 +47,7 @@ __all__ = [
 
 MANIFEST: Final = "registry.json"
 _MEMBERS: Final = frozenset({"urn", "schema", "owner", "status", "examples"})
-_HINT: Final = "`tally schema check` lists every fault of a registry"
+_HINT: Final = "`tally schema check` lists every problem of a registry"
 
 Read = Callable[[str], bytes]
 """Give the bytes of a file by its path inside the registry's folder."""
@@ -55,7 +55,7 @@ Read = Callable[[str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the manifest, not yet read: `line` and `at` say where it stands."""
+    """One row of the manifest; its schema is not read yet. `line` and `at` are its place."""
 
     urn: str
     path: str
@@ -90,9 +90,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Every entry by URN, in the manifest's order; `documents` holds also what they refer to.
+    """Every entry by URN, in the order of the manifest; `documents` has also the referenced files.
 
-    `origin` stands before the name of a file that is not in the working tree (`v1:schemas/`).
+    `origin` is the prefix of file names that are not in the working tree (`v1:schemas/`).
     """
 
     root: Path
@@ -160,7 +160,7 @@ def parse_manifest(manifest_text: bytes | str, manifest: str = MANIFEST) -> tupl
 def read_manifest(
     manifest_text: bytes | str, manifest: str = MANIFEST
 ) -> tuple[tuple[Row, ...], tuple[Rejected, ...]]:
-    """Read the good rows of a manifest and every fault; only text that is not JSON is raised."""
+    """Read the valid rows of a manifest and every fault; only invalid JSON raises an error."""
     raw = manifest_text.encode() if isinstance(manifest_text, str) else manifest_text
     value = parse_json(raw, manifest)
     lines = line_index(raw.decode())
@@ -191,7 +191,7 @@ def read_manifest(
             fault(pointer + place, message, "registry.entry")
         urn = item.get("urn") if isinstance(item, dict) else None
         if isinstance(urn, str) and urn in seen:
-            message = f"the URN {urn!r} is declared already on line {seen[urn]}"
+            message = f"the URN {urn!r} is already declared on line {seen[urn]}"
             fault(f"{pointer}/urn", message, "registry.twice")
             continue
         if isinstance(urn, str):
@@ -208,7 +208,7 @@ def _row_faults(item: Any) -> Iterator[tuple[str, str]]:
         return
     for name in sorted(item.keys() - _MEMBERS):
         known = ", ".join(sorted(_MEMBERS))
-        yield f"/{escape(name)}", f"unknown member {name!r}; known are {known}"
+        yield f"/{escape(name)}", f"unknown member {name!r}; known members: {known}"
     for name in ("urn", "schema"):
         if not isinstance(item.get(name), str) or not item[name]:
             yield f"/{name}" if name in item else "", f"{name} must be a non-empty string"
@@ -223,7 +223,7 @@ def _row_faults(item: Any) -> Iterator[tuple[str, str]]:
     paths += [(f"/examples/{at}", one) for at, one in enumerate(examples)]
     for place, path in paths:
         if isinstance(path, str) and _leaves(path):
-            yield place, f"the path {path!r} leaves the registry's folder"
+            yield place, f"the path {path!r} points outside the registry folder"
 
 
 def _row(item: dict[str, Any], line: int, at: int) -> Row:
@@ -244,14 +244,14 @@ def _leaves(path: str) -> bool:
 
 
 def parse_schema(raw: bytes, path: str) -> Any:
-    """Read one schema file: an object or a boolean, of one dialect that we know."""
+    """Read one schema file: an object or a boolean, of one supported dialect."""
     schema = parse_json(raw, path)
     if not isinstance(schema, dict | bool):
         raise Rejected(
-            f"{path}:1: a schema is an object or a boolean",
+            f"{path}:1: a schema must be an object or a boolean",
             code="schema.shape",
             pointer="",
-            hint="is it the file you mean? The least schema is {}",
+            hint="is this the right file? The smallest schema is {}",
         )
     dialect_of(schema, path)
     at_root = isinstance(schema, dict) and "$schema" in schema
@@ -263,7 +263,9 @@ def parse_schema(raw: bytes, path: str) -> Any:
 def _fetch(read: Read, path: str, where: str) -> bytes:
     if _leaves(path):
         raise Rejected(
-            f"{where}: {path!r} leaves the registry's folder", code="registry.path", hint=_HINT
+            f"{where}: {path!r} points outside the registry folder",
+            code="registry.path",
+            hint=_HINT,
         )
     try:
         return read(path)
@@ -279,7 +281,7 @@ def read_inside(root: Path, path: str) -> bytes:
     home = os.path.realpath(root)
     if os.path.commonpath([home, real]) != home:
         raise Rejected(
-            f"{path}: a symbolic link leads out of the registry's folder",
+            f"{path}: a symbolic link points outside the registry folder",
             code="registry.path",
             hint=_HINT,
         )
@@ -300,7 +302,7 @@ def self_contained(catalog: Catalog, urn: str) -> Any:
 
 
 def locate(catalog: Catalog, held: Bundle, pointer: str) -> Place:
-    """Say where a person finds a place of a bundled schema."""
+    """Give the file, line and pointer of a place in a bundled schema."""
     file, inside = held.home_of(pointer)
     line = line_of(catalog.documents[file].text, inside)
     return Place(f"{catalog.origin}{file}", line, inside)

@@ -1,4 +1,4 @@
-"""The rows of a comparison that need no walk: one keyword on both sides, and what it means.
+"""The rows of a comparison that need no recursion: one keyword on both sides.
 
 Rule names follow the change types of the Confluent registry, in lower case with hyphens.
 """
@@ -40,7 +40,7 @@ _MAX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference: the rule's name, its pointer into the schema, and a line for a person."""
+    """One difference: a pointer into the schema, a rule, its effect, and a message."""
 
     pointer: str
     rule: str
@@ -81,10 +81,10 @@ def type_row(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, Effect, str
     wide = after | ({"integer"} if "number" in after else set())
     was, now = "/".join(sorted(before)), "/".join(sorted(after))
     if before <= wide:
-        return "type-extended", "compatible", f"type {was} became {now}"
+        return "type-extended", "compatible", f"the type changed from {was} to {now}"
     narrow = before | ({"integer"} if "number" in before else set())
     rule = "type-narrowed" if after <= narrow else "type-changed"
-    return rule, "breaking", f"type {was} became {now}"
+    return rule, "breaking", f"the type changed from {was} to {now}"
 
 
 def value_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Change]:
@@ -95,10 +95,10 @@ def value_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Ch
     if before is None and after is None:
         return
     if after is None:
-        yield Change(place, "enum-array-extended", "compatible", "any value is allowed now")
+        yield Change(place, "enum-array-extended", "compatible", "any value is now allowed")
         return
     if before is None:
-        message = "a list of values was added where any value was allowed"
+        message = "a list of allowed values was added"
         yield Change(place, "enum-array-changed", "unknown", message)
         return
     listed, known = set(map(freeze, after)), set(map(freeze, before))
@@ -136,7 +136,7 @@ def bound_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Ch
                 tighter = (now > was) is low
                 word = words[low][0 if tighter else 1]
                 effect = "breaking" if tighter else "compatible"
-                row = (f"{name}-{word}", effect, f"{key} went from {was} to {now}")
+                row = (f"{name}-{word}", effect, f"{key} changed from {was} to {now}")
             yield Change(f"{at}/{key}", row[0], row[1], row[2])  # type: ignore[arg-type]
 
 
@@ -159,7 +159,7 @@ def text_rows(old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Cha
             effect: Effect = "unknown"
             if key == "multipleOf" and now and was % now == 0:
                 effect = "compatible"
-            yield Change(place, f"{name}-changed", effect, f"{key} went from {was} to {now}")
+            yield Change(place, f"{name}-changed", effect, f"{key} changed from {was} to {now}")
 
 
 def _model(schema: dict[str, Any]) -> str:
@@ -182,7 +182,7 @@ def added_row(old: dict[str, Any], schema: Any, name: str, at: str, *, required:
     if schema is False:
         rule = f"property-with-false-added-to-{kind}-content-model"
         known: Effect = "compatible" if model == "closed" else "breaking"
-        return Change(place, rule, known, f"property {name!r} is refused now")
+        return Change(place, rule, known, f"property {name!r} is now rejected")
     if model == "open" and (schema is True or schema == {}):
         rule = "property-with-empty-schema-added-to-open-content-model"
         return Change(place, rule, "compatible", f"new optional property {name!r}")
@@ -196,7 +196,9 @@ def removed_row(new: dict[str, Any], schema: Any, name: str, at: str) -> Change:
     place, model = f"{at}/properties/{escape(name)}", _model(new)
     if schema is False and model == "closed":
         rule = "property-with-false-removed-from-closed-content-model"
-        return Change(place, rule, "compatible", f"property {name!r} was never allowed")
+        return Change(
+            place, rule, "compatible", f"property {name!r} was removed; it was never allowed"
+        )
     effect: Effect = {"open": "compatible", "closed": "breaking"}.get(model, "unknown")  # type: ignore[assignment]
     return Change(place, f"property-removed-from-{model}-content-model", effect,
                   f"property {name!r} was removed")  # fmt: skip

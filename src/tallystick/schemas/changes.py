@@ -1,7 +1,7 @@
-"""What changed between two schemas, row by row, in the vocabulary of the Confluent registry.
+"""List the changes between two schemas, with the rule names of the Confluent registry.
 
-A row says where and by which rule, and whether that rule by itself accepts less (`breaking`),
-accepts no less (`compatible`), or depends (`unknown`). Rows explain; they do not decide: the
+A row has a pointer and a rule, and says whether that rule alone accepts fewer documents
+(`breaking`), does not (`compatible`), or whether it depends (`unknown`). Rows only explain: the
 verdict comes from a proof (`tallystick.schemas.witness`) or from a mode's policy.
 
 `$ref`s are followed on both sides, each pair of places once. Pointers are into the schema.
@@ -111,7 +111,7 @@ class _Walk:
         if was is not None and now is not None:
             yield from self.compare(was, now, at)
         elif was is not None:
-            yield Change(f"{at}/$ref", "reference-removed", "unknown", "the reference is gone")
+            yield Change(f"{at}/$ref", "reference-removed", "unknown", "the reference was removed")
         elif now is not None:
             yield Change(f"{at}/$ref", "reference-added", "unknown", "a reference was added")
 
@@ -122,7 +122,7 @@ class _Walk:
         """
         was, now = _nullable(old), _nullable(new)
         if now is not None:
-            yield Change(at, "nullable-added", "compatible", "null is accepted now")
+            yield Change(at, "nullable-added", "compatible", "null is now accepted")
             yield from self.compare(old, now[1], f"{at}{now[0]}")
         elif was is not None:
             takes_null = "null" in names_of(new.get("type")) or new.get("type") == "null"
@@ -134,10 +134,10 @@ class _Walk:
         if old is new or (new is True and old == {}) or (old is True and new == {}):
             return
         if new is True or new == {} or old is False:
-            yield Change(at, "schema-removed", "compatible", "every value is accepted now"
+            yield Change(at, "schema-removed", "compatible", "every value is now accepted"
                          if new is True else "no value was accepted before")  # fmt: skip
         elif new is False:
-            yield Change(at, "schema-added", "breaking", "no value is accepted any more")
+            yield Change(at, "schema-added", "breaking", "no value is accepted now")
         else:
             yield Change(at, "schema-added", "breaking", "any value was accepted before")
 
@@ -152,10 +152,10 @@ class _Walk:
             yield from rows
         elif key in new and new[key] is not True and new[key] != {}:
             effect: Effect = "unknown" if key in ("if", "then", "else") else "breaking"
-            yield Change(place, f"{name}-added", effect, f"{key} constrains what was free before")
+            yield Change(place, f"{name}-added", effect, f"{key} is a new constraint")
         elif key in old:
             effect = "unknown" if key in ("if", "then", "else") else "compatible"
-            yield Change(place, f"{name}-removed", effect, f"{key} no longer constrains")
+            yield Change(place, f"{name}-removed", effect, f"{key} was removed")
 
     def objects(self, old: dict[str, Any], new: dict[str, Any], at: str) -> Iterator[Change]:
         before, after = old.get("properties", {}), new.get("properties", {})
@@ -187,17 +187,20 @@ class _Walk:
         if same(before, after):
             return
         if after is False:
-            message = "other properties were allowed and are refused now"
+            message = "other properties were allowed and are now rejected"
             yield Change(place, "additional-properties-removed", "breaking", message)
         elif after is True or after == {}:
             yield Change(
-                place, "additional-properties-added", "compatible", "others are allowed now"
+                place,
+                "additional-properties-added",
+                "compatible",
+                "other properties are now allowed",
             )
         elif before is True or before == {}:
-            message = "other properties were free and are constrained now"
+            message = "other properties were free and are now constrained"
             yield Change(place, "additional-properties-narrowed", "breaking", message)
         elif before is False:
-            message = "other properties were refused and are allowed now"
+            message = "other properties were rejected and are now allowed"
             yield Change(place, "additional-properties-extended", "compatible", message)
         else:
             yield from self.compare(before, after, place)
@@ -209,10 +212,10 @@ class _Walk:
         for name in sorted(before.keys() | after.keys()):
             place = f"{at}/{key}/{escape(name)}"
             if name not in before:
-                message = f"names like {name!r} are constrained now"
+                message = f"properties that match {name!r} are now constrained"
                 yield Change(place, "pattern-property-added", "unknown", message)
             elif name not in after:
-                message = f"names like {name!r} are no longer constrained"
+                message = f"properties that match {name!r} are no longer constrained"
                 yield Change(place, "pattern-property-removed", "unknown", message)
             else:
                 yield from self.compare(before[name], after[name], place)
@@ -230,9 +233,16 @@ class _Walk:
             elif isinstance(now, list) and isinstance(was, dict):
                 now = {"required": now}
             if now is None:
-                yield Change(place, f"{kind}-removed", "compatible", f"{name!r} needs nothing now")
+                yield Change(
+                    place,
+                    f"{kind}-removed",
+                    "compatible",
+                    f"{name!r} no longer needs other properties",
+                )
             elif was is None:
-                yield Change(place, f"{kind}-added", "breaking", f"{name!r} now needs others")
+                yield Change(
+                    place, f"{kind}-added", "breaking", f"{name!r} now needs other properties"
+                )
             elif isinstance(was, list) and isinstance(now, list):
                 more, fewer = names_of(now) - names_of(was), names_of(was) - names_of(now)
                 if more:
@@ -262,7 +272,7 @@ class _Walk:
                 f"{at}/uniqueItems",
                 "unique-items-added" if added else "unique-items-removed",
                 "breaking" if added else "compatible",
-                "items must be different now" if added else "items may be equal now",
+                "items must now be unique" if added else "items no longer have to be unique",
             )
 
     def tuples(self, before: Any, after: Any, at: str) -> Iterator[Change]:
@@ -271,10 +281,10 @@ class _Walk:
         for place, (one, two) in enumerate(zip(was, now, strict=False)):
             yield from self.compare(one, two, f"{at}/{place}")
         for place in range(len(was), len(now)):
-            message = f"item {place} is constrained now"
+            message = f"item {place} is now constrained"
             yield Change(f"{at}/{place}", "item-added", "unknown", message)
         for place in range(len(now), len(was)):
-            message = f"item {place} is no longer named"
+            message = f"item {place} is no longer constrained on its own"
             yield Change(f"{at}/{place}", "item-removed", "unknown", message)
         if was and isinstance(after, dict | bool) and after is not True:
             yield Change(at, "items-changed", "unknown", "a tuple became a list")
@@ -287,7 +297,7 @@ class _Walk:
                 continue
             if before is None or after is None:
                 rule = "combined-type-changed"
-                yield Change(place, rule, "unknown", f"{key} {'appeared' if after else 'is gone'}")
+                yield Change(place, rule, "unknown", f"{key} was {'added' if after else 'removed'}")
             elif len(before) == len(after):
                 for spot, (one, two) in enumerate(zip(before, after, strict=True)):
                     for row in self.compare(one, two, f"{place}/{spot}"):
@@ -297,7 +307,7 @@ class _Walk:
                 grew = len(after) > len(before)
                 kind = "product-type" if key == "allOf" else "sum-type"
                 rule = f"{kind}-{'extended' if grew else 'narrowed'}"
-                message = f"{len(before)} alternatives became {len(after)}"
+                message = f"{key} changed from {len(before)} to {len(after)} schemas"
                 yield Change(place, rule, "unknown", message)
         for key in ("not", "if", "then", "else"):
             yield from self.sub(old, new, key, at)

@@ -1,12 +1,12 @@
-"""Is the registry itself sound? Every fault found in one pass, with file, line and pointer.
+"""Check the registry itself: every fault in one pass, with file, line and pointer.
 
 A schema is exact JSON, is valid against the metaschema of its dialect (`"type": "strnig"` is an
 error), compiles, and its references resolve inside the folder. URNs are well formed and stay apart
 under every derived name. The examples that the manifest names, and those at the root of a schema,
-are valid. What is lawful and of no use is a warning: a keyword that means nothing
-(`tallystick.schemas.check_keywords`), a schema that nothing can satisfy.
+are valid. A valid but useless part is a warning: a keyword without meaning
+(`tallystick.schemas.check_keywords`), a schema that no value can satisfy.
 
-A faulty registry gives findings (law 2), a manifest that is not JSON too. Where there is an
+A faulty registry gives findings (law 2), also a manifest that is not JSON. If there is an
 `ids.lock` beside the manifest, every URN has its own id in it.
 """
 
@@ -20,6 +20,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tallystick.core.errors import Rejected
+from tallystick.core.extras import importing
 from tallystick.schemas.catalog import MANIFEST, Catalog, Entry, parse_schema, read_manifest
 from tallystick.schemas.check_keywords import find_idle
 from tallystick.schemas.check_names import collisions, is_house_urn, is_urn
@@ -63,12 +64,12 @@ _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "str
 _GUESSES: Final = 4
 _EMPTY_STEPS: Final = 3_000
 _EMPTY_TIME: Final = 0.2
-"""What the question may cost whether a schema can be satisfied at all, in steps and seconds."""
+"""Limit, in steps and seconds, of the proof that no value satisfies a schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong: where, which rule, and what to do about it in `message`."""
+    """One fault: its place, its rule, and a message that says what to do."""
 
     file: str
     line: int
@@ -81,7 +82,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was looked at and everything found, in the order of the manifest."""
+    """The result of a check: the counts, and all faults in the order of the manifest."""
 
     urns: tuple[str, ...]
     files: int
@@ -90,7 +91,7 @@ class Checked:
 
     @property
     def errors(self) -> int:
-        """How many of the faults are errors."""
+        """The number of faults that are errors."""
         return sum(fault.level == "error" for fault in self.faults)
 
 
@@ -112,7 +113,7 @@ class _Run:
 
 
 def check_registry(manifest_text: bytes, read: Read, manifest: str = MANIFEST) -> Checked:
-    """Look at the whole registry: the manifest, every schema it leads to, every example."""
+    """Check the whole registry: the manifest, every schema, every example."""
     run = _Run(read, manifest)
     try:
         rows, broken = read_manifest(manifest_text, manifest)
@@ -141,15 +142,15 @@ def _check_urns(rows: tuple[Row, ...], manifest: str) -> Iterator[Fault]:
     for urn, (line, pointer) in places.items():
         if not is_urn(urn):
             message = (
-                f"{urn!r} is not a URN: urn:<namespace>:<name>, as in urn:babel:orders:created"
+                f"{urn!r} is not a URN: write urn:<namespace>:<name>, like urn:babel:orders:created"
             )
             yield Fault(manifest, line, pointer, "urn.form", message, urn)
         elif not is_house_urn(urn):
-            message = f"{urn!r}: a URN is best written with a-z, 0-9 and : . _ - alone"
+            message = f"{urn!r}: use only a-z, 0-9 and : . _ - in a URN"
             yield Fault(manifest, line, pointer, "urn.form", message, urn, "warning")
     for urn, earlier, naming, name in collisions(places):
         line, pointer = places[urn]
-        message = f"{urn!r} meets {earlier!r} (line {places[earlier][0]}) in {naming}: {name}"
+        message = f"{urn!r} collides with {earlier!r} (line {places[earlier][0]}): {naming} {name}"
         yield Fault(manifest, line, pointer, "urn.collision", message, urn)
 
 
@@ -164,7 +165,7 @@ def _check_lock(read: Read, rows: tuple[Row, ...]) -> Iterator[Fault]:
     except FileNotFoundError:
         return
     except (OSError, Rejected) as error:
-        yield Fault(LOCK, 1, "", "ids.lock", f"cannot be read: {error}")
+        yield Fault(LOCK, 1, "", "ids.lock", f"cannot read {LOCK}: {error}")
         return
     try:
         ids, faults = read_lock(raw)
@@ -175,11 +176,11 @@ def _check_lock(read: Read, rows: tuple[Row, ...]) -> Iterator[Fault]:
     known = {row.urn for row in rows}
     for urn in sorted(ids - known):
         pointer = f"/ids/{escape(urn)}"
-        message = f"{urn!r} is not in the manifest: its id stays taken"
+        message = f"{urn!r} is not in the manifest; its id stays reserved"
         yield Fault(LOCK, line_of(raw.decode(), pointer), pointer, "ids.unknown", message, urn,
                     "warning")  # fmt: skip
     for urn in sorted(known - ids):
-        message = f"{urn!r} has no id: run `tally schema serve --write-ids-lock` and commit it"
+        message = f"{urn!r} has no id: run `tally schema serve --write-ids-lock` and commit {LOCK}"
         yield Fault(LOCK, 1, "/ids", "ids.missing", message, urn)
 
 
@@ -208,7 +209,7 @@ def _read_document(run: _Run, path: str, place: Fault) -> Document | None:
     run.urns[path] = place.urn
     run.broken.add(path)
     if "\x00" in path or path.startswith(("../", "/")):
-        message = f"{path!r} leaves the registry's folder"
+        message = f"{path!r} points outside the registry folder"
         run.faults.append(replace(place, rule="registry.path", message=message))
         return None
     try:
@@ -256,7 +257,7 @@ def _meta_faults(document: Document, urn: str) -> Iterator[Fault]:
 
 
 def _idle_faults(document: Document, urn: str) -> Iterator[Fault]:
-    """Warn of what is written and does not mean what it seems to."""
+    """Warn about keywords without effect."""
     for pointer, rule, message in find_idle(document.schema, dialect_of(document.schema)):
         line = line_of(document.text, pointer)
         yield Fault(document.path, line, pointer, rule, message, urn, "warning")
@@ -264,7 +265,8 @@ def _idle_faults(document: Document, urn: str) -> Iterator[Fault]:
 
 @cache
 def _metaschema(dialect: str) -> Callable[[Any], Iterator[Any]]:
-    import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is checked
+    with importing("schemas"):
+        import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is checked
 
     kinds = {
         "draft-07": rs.Draft7Validator,
@@ -309,19 +311,21 @@ def _check_entry(run: _Run, catalog: Catalog, row: Row) -> None:
 
 
 def _shape_faults(schema: Any, checker: Checker, row: Row) -> Iterator[Fault]:
-    """Warn of a schema that is lawful and of no use: it means nothing, or takes for ever.
+    """Warn about a valid but useless schema: circular, too slow, or impossible to satisfy.
 
-    Or nothing conforms to it, and that is proven.
+    Impossible means that this is proven.
     """
     shape = shape_of(checker)
     if is_circular(schema):
-        message = "a reference leads to itself without going deeper: it asks for nothing"
+        message = "a reference refers to itself at the same place, so it checks nothing"
         yield Fault(row.path, 1, "", "schema.circular", message, row.urn, "warning")
     elif shape is None and _is_unsatisfiable(schema, checker):
-        message = "nothing can satisfy this schema: its demands exclude each other"
+        message = "no value can satisfy this schema: its rules exclude each other"
         yield Fault(row.path, 1, "", "schema.empty", message, row.urn, "warning")
     if shape is not None and shape.ways > MANY:
-        message = f"one place of a message may be judged {shape.ways} times: references multiply"
+        message = (
+            f"one place of a message may be checked {shape.ways} times, because references multiply"
+        )
         yield Fault(row.path, 1, "", "schema.intricate", message, row.urn, "warning")
 
 
@@ -351,7 +355,7 @@ def _check_examples(run: _Run, row: Row, judge: Judge) -> int:
         bare = not is_envelope(message)
         text = raw.decode()
         if not bare and urn_of(message) != row.urn:
-            said = f"the message says {urn_of(message)!r}, the manifest {row.urn!r}"
+            said = f"the message has the URN {urn_of(message)!r}, the manifest says {row.urn!r}"
             run.add(path, text, "/job" if "job" in message else "/urn", "example", said, row.urn)
             continue
         try:

@@ -1,8 +1,8 @@
-"""What is written in a schema and does not mean what it seems to.
+"""Find keywords without effect in a schema.
 
-A keyword that is one slip away from a known one, or that another dialect knows, means nothing. The
-mark of personal data is a boolean or the name of a category; with any other value, or misspelt, it
-marks nothing, and what it stands on would not be masked.
+A misspelt keyword, or a keyword of another dialect, has no effect. The
+mark of personal data is a boolean or the name of a category; any other value, or a misspelt mark,
+marks nothing, and the field would not be masked.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _UNKNOWN: Final[dict[str, frozenset[str]]] = {
     "2019-09": frozenset({"$dynamicAnchor", "$dynamicRef", "prefixItems"}),
     "2020-12": frozenset({"$recursiveAnchor", "$recursiveRef", "additionalItems"}),
 }  # fmt: skip
-"""What constrains or refers in another dialect, and means nothing in this one."""
+"""Keywords of other dialects that have no meaning in this one."""
 
 
 def find_idle(schema: Any, dialect: str) -> Iterator[tuple[str, str, str]]:
-    """Give pointer, rule and message of each thing that means nothing, in the order written."""
+    """Give pointer, rule and message of each keyword without effect, in document order."""
     for pointer, node in walk(schema):
         for name, value in node.items():
             found = _judge(node, name, value, dialect)
@@ -49,17 +49,17 @@ def find_idle(schema: Any, dialect: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _judge(node: dict[str, Any], name: str, value: Any, dialect: str) -> tuple[str, str] | None:
-    """Give the rule and the message that a keyword deserves, if any."""
+    """Give the rule and the message for a keyword without effect, else None."""
     if name in _UNKNOWN[dialect]:
-        words = f"means nothing in {dialect}: name a dialect that knows it in $schema"
+        words = f"has no meaning in {dialect}: set $schema to a dialect that has it"
         return "schema.keyword", f"the keyword {name!r} {words}"
     if name == MARK:
         is_mark = isinstance(value, bool) or (isinstance(value, str) and value != "")
-        words = f"{MARK} is true, false or the name of a category: this marks nothing"
+        words = f"{MARK} must be true, false or the name of a category; this value marks nothing"
         return None if is_mark else ("schema.mark", words)
     near = "" if name in _NO_SLIPS else _near(name)
     if near and near not in node:
-        return "schema.keyword", f"the keyword {name!r} means nothing: did you mean {near!r}?"
+        return "schema.keyword", f"unknown keyword {name!r}: did you mean {near!r}?"
     return None
 
 

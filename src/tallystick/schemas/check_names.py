@@ -1,8 +1,9 @@
-"""What a URN must look like, and every name that is derived from it.
+"""The form of a URN, and every name that is derived from it.
 
-A URN is written as RFC 8141 says: `urn:<namespace>:<specific>`. The house form is lower-case ASCII,
-`urn:babel:<bounded-context>:<event>`; other letters are advised against, not refused. Brokers and
-catalogs know fewer characters than a URN, so each derives a name; two URNs may never share one.
+A URN has the form of RFC 8141: `urn:<namespace>:<specific>`. The recommended form is lower-case
+ASCII, `urn:babel:<bounded-context>:<event>`; other letters give a warning, not an error. Brokers
+and catalogs allow fewer characters than a URN, so each has a derived name; two URNs may not share
+one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def is_urn(text: str) -> bool:
 
 
 def is_house_urn(text: str) -> bool:
-    """Tell whether a URN keeps to the lower-case ASCII that is recommended."""
+    """Tell whether a URN has the recommended form, lower-case ASCII."""
     return _HOUSE_URN.fullmatch(text) is not None
 
 
@@ -48,22 +49,22 @@ def message_id(urn: str) -> str:
 
 
 def kafka_topic(urn: str) -> str:
-    """Give a legal topic: a dot stands where Kafka does not know the character."""
+    """Give a valid topic name: a dot replaces every character that Kafka does not allow."""
     return re.sub(r"[^A-Za-z0-9._-]", ".", urn)
 
 
 def sqs_queue(urn: str) -> str:
-    """Give a legal queue name of at most 80 characters."""
+    """Give a valid queue name of at most 80 characters."""
     return re.sub(r"[^A-Za-z0-9_-]", "-", urn)[:_SQS_LONGEST]
 
 
 NAMINGS: Final[dict[str, Callable[[str], str]]] = {
-    "the same letters in another case": str.casefold,
-    "the AsyncAPI message": message_id,
-    "the Kafka metric of the topic": lambda urn: kafka_topic(urn).replace(".", "_"),
-    "the SQS queue": sqs_queue,
+    "equal except for upper and lower case:": str.casefold,
+    "both get the AsyncAPI message name": message_id,
+    "both get the Kafka metric name": lambda urn: kafka_topic(urn).replace(".", "_"),
+    "both get the SQS queue name": sqs_queue,
 }
-"""Why two URNs would meet -> how the name is derived. Kafka's metrics take a dot for a line."""
+"""Kind of collision -> derived name. In Kafka's metric names a dot becomes an underscore."""
 
 
 def collisions(urns: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:

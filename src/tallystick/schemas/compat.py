@@ -1,8 +1,8 @@
-"""Compare two schemas in a mode: the verdict, what changed, and the witness of a break.
+"""Compare two schemas in a mode: the verdict, the changes, and the witness of a break.
 
 The verdict rests on proof (`tallystick.schemas.witness`): `compatible` when containment is proven
-in each direction of the mode, `breaking` when a checked witness shows otherwise, `unknown` when
-neither was had. The rows of `changes` say where to look; a proven verdict overrides their guess.
+in each direction of the mode, `breaking` when a checked witness shows a break, `unknown` when
+neither was found. The rows of `changes` show the places; a proven verdict overrides their effects.
 
 The field policy of `babelqueue` adds two rules. A property the old schema never named may be
 added when it is optional: the proof then speaks of old documents that do not use the name. And a
@@ -36,8 +36,8 @@ _VERDICTS: Final[dict[str, Verdict]] = {
 class Comparison:
     """The outcome for one pair; `has_witness` tells a witness of null from none at all.
 
-    `direction` says which way the witness goes: `backward` was valid and is refused now,
-    `forward` is valid now and was refused before. `reason` explains an unknown.
+    `direction` of the witness: `backward` was valid before and is rejected now,
+    `forward` is valid now and was rejected before. `reason` explains an unknown verdict.
     """
 
     verdict: Verdict
@@ -76,7 +76,7 @@ def compare(
     budget: int = BUDGET,
     clock: Clock | None = None,
 ) -> Comparison:
-    """Compare two schemas that refer to themselves only."""
+    """Compare two schemas that refer to no other file."""
     return compare_bundled(
         self_contained_schema(old, "old"),
         self_contained_schema(new, "new"),
@@ -141,7 +141,7 @@ def _conclude(
         return Comparison("breaking", _name(_weigh(changes, fields, proven=True), fields.removed))
     doubts = [proof.reason for _, proof in proofs if proof.outcome == "unknown"]
     if not fields.complete:
-        doubts.append("the fields are too many to compare one by one")
+        doubts.append("the schemas have too many fields to compare")
     if doubts:
         rows = _weigh(changes, fields, proven=False)
         return Comparison("unknown", rows, reason=doubts[0])
@@ -169,7 +169,7 @@ def _name(rows: tuple[Change, ...], removed: tuple[str, ...]) -> tuple[Change, .
     return (
         *rows,
         *(
-            Change(one, "property-removed", "breaking", "this field is no longer named")
+            Change(one, "property-removed", "breaking", "this field was removed")
             for one in removed
             if one not in told
         ),
@@ -180,7 +180,7 @@ def _blame(rows: tuple[Change, ...], proof: Proof, direction: str) -> tuple[Chan
     """Make sure that a break names its cause: what the validator holds against the witness."""
     if any(row.effect == "breaking" for row in rows):
         return rows
-    word = "refused now" if direction == "backward" else "refused before"
+    word = "rejected now" if direction == "backward" else "rejected before"
     return (
         *rows,
         *(

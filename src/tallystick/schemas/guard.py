@@ -1,8 +1,9 @@
-"""The one limit of time for work that hostile input could make endless.
+"""The time limit for work that hostile input could make endless.
 
-The work is done in a child process that the system ends when its processor time is used up; the
-validator cannot be interrupted in any other way. Processor time, so that a busy machine changes no
-answer. The child's memory is bounded, too. Only what `intricacy` finds suspicious pays for this.
+The work is done in a child process that the system ends when its CPU time is used up; the validator
+cannot be interrupted in any other way. The limit is CPU time, so that a busy machine changes no
+result. The memory of the child is limited too. Only schemas that `intricacy` finds complex use
+this.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["SECONDS", "work_within"]
 
 SECONDS: Final = 0.8
-"""Processor time that one schema, one pair or one candidate may take."""
+"""Maximum CPU seconds for one schema, one pair or one candidate."""
 _MEMORY: Final = 1 << 30
 
 
-_MULTIPLIED: Final = "its references multiply: let each subschema refer to a definition once"
+_MULTIPLIED: Final = "the references multiply: let each subschema refer to a definition once"
 
 
 def work_within(
     work: Callable[[], Any], name: str, seconds: float = SECONDS, hint: str = _MULTIPLIED
 ) -> Any:
-    """Give what the work gives, or raise `Rejected` (`schema.time`) when it takes too long."""
+    """Give the result of the work, or raise `Rejected` (`schema.time`) if it takes too long."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -42,7 +43,7 @@ def work_within(
     os.waitpid(child, 0)
     if not answer:
         raise Rejected(
-            f"{name}: cannot be applied within {seconds:g} s",
+            f"{name}: checking a value takes longer than {seconds:g} s",
             code="schema.time",
             hint=hint,
         )

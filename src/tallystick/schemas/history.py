@@ -1,4 +1,4 @@
-"""The registry as git remembers it, read without ever checking anything out.
+"""Read past versions of the registry from git, without a checkout.
 
 One `git cat-file --batch` answers every read, so any commit, tag or branch costs about the same
 as a folder. A name that git does not know, a folder outside a repository and a shallow clone are
@@ -45,13 +45,15 @@ class Repository:
         """Give the commit that a branch, a tag or an abbreviation names."""
         if reference.startswith("-") or not reference:
             raise UsageError(
-                f"{reference!r} names no commit", code="git.reference", hint="such as origin/main"
+                f"{reference!r} is not a commit",
+                code="git.reference",
+                hint="for example origin/main",
             )
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}")
         found = _git(self.top, *words)
         if found is None:
             raise Unavailable(
-                f"git knows no commit {reference!r}",
+                f"git has no commit {reference!r}",
                 code="git.reference",
                 hint="fetch it first; a CI checkout needs fetch-depth: 0",
             )
@@ -62,7 +64,7 @@ class Repository:
         return (_git(self.top, *words) or b"").decode().splitlines()
 
     def is_shallow(self) -> bool:
-        """Tell whether the history was cut short when it was fetched."""
+        """Tell whether the repository is a shallow clone."""
         return self.lines("rev-parse", "--is-shallow-repository") == ["true"]
 
     def manifests(self, commit: str) -> list[str]:
@@ -137,12 +139,14 @@ def open_repository(manifest: Path) -> Iterator[Repository]:
 
 
 def catalogs_at(repository: Repository, reference: str) -> Iterator[Catalog | Unread]:
-    """Give what the registry was at a commit; nothing when there was none anywhere."""
+    """Give the registry at a commit; nothing if it did not exist."""
     name, _, path = reference.partition(":")
     commit = repository.commit(name)
     if path and repository.find(commit, path) is None:
         raise Unavailable(
-            f"{name} has no {path}", code="git.manifest", hint="COMMIT:PATH, from the top folder"
+            f"the commit {name} has no file {path}",
+            code="git.manifest",
+            hint="write COMMIT:PATH, with the path from the top folder of the repository",
         )
     if path:
         yield _read(repository, commit, path, name)
@@ -158,7 +162,7 @@ def past_catalogs(repository: Repository, reference: str) -> Iterator[Catalog | 
     """
     if repository.is_shallow():
         raise Unavailable(
-            "the history is cut short: this is a shallow clone",
+            "this is a shallow clone: its history is incomplete",
             code="git.shallow",
             hint="fetch all of it (git fetch --unshallow); a CI checkout needs fetch-depth: 0",
         )

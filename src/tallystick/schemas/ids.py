@@ -1,9 +1,9 @@
-"""Schema ids: 1-based in lexical URN order, as the seed says, and frozen once `ids.lock` is there.
+"""Schema ids: from 1, in lexical URN order (as in bqschema); `ids.lock` fixes them.
 
     {"ids": {"urn:babel:orders:created": 1, "urn:babel:users:registered": 2}}
 
-An id on the wire outlives every commit, so a URN named in the lock keeps its id for ever. URNs
-that the lock does not name yet follow, in lexical order, after the highest id it ever gave. A URN
+Messages may carry an id for years, so a URN in the lock always keeps its id. URNs
+that are not in the lock get the ids after the highest one, in lexical order. A URN
 that left the registry stays in the lock: its id is never given to another.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["LOCK", "MAX_ID", "assign_ids", "parse_lock", "read_lock", "render_lock"]
 
 LOCK: Final = "ids.lock"
-"""The name of the lock; it stands beside the manifest."""
+"""The name of the lock; it is beside the manifest."""
 MAX_ID: Final = 2**31 - 1
 
 
@@ -34,7 +34,7 @@ def parse_lock(raw: bytes, file: str = LOCK) -> dict[str, int]:
 
 
 def read_lock(raw: bytes, file: str = LOCK) -> tuple[set[str], tuple[Rejected, ...]]:
-    """Give the URNs of a lock and every fault; only text that is not JSON is raised."""
+    """Give the URNs of a lock and every fault; only invalid JSON raises an error."""
     value = parse_json(raw, file)
     text = raw.decode()
 
@@ -43,19 +43,19 @@ def read_lock(raw: bytes, file: str = LOCK) -> tuple[set[str], tuple[Rejected, .
             f"{file}:{line_of(text, pointer)}: {message}",
             code="ids.lock",
             pointer=pointer,
-            hint="restore it from git: `tally schema serve --write-ids-lock` wrote it",
+            hint="restore the file from git; `tally schema serve --write-ids-lock` writes it",
         )
 
     if not isinstance(value, dict) or value.keys() != {"ids"} or not isinstance(value["ids"], dict):
-        return set(), (fault("", 'a lock is {"ids": {URN: id}}'),)
+        return set(), (fault("", 'the file must have the form {"ids": {URN: id}}'),)
     holders: dict[int, str] = {}
     faults = []
     for urn, number in value["ids"].items():
         place = f"/ids/{escape(urn)}"
         if not _is_id(number):
-            faults.append(fault(place, f"an id is a whole number from 1 to {MAX_ID}"))
+            faults.append(fault(place, f"an id must be an integer from 1 to {MAX_ID}"))
         elif number in holders:
-            faults.append(fault(place, f"the id {number} belongs to {holders[number]} already"))
+            faults.append(fault(place, f"the id {number} already belongs to {holders[number]}"))
         else:
             holders[number] = urn
     return set(value["ids"]), tuple(faults)

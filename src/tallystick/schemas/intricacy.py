@@ -1,4 +1,4 @@
-"""How often one place of a document may be judged: the shape of a schema, seen without using it.
+"""Measure how often a schema may check one place of a document, without running it.
 
 What applies in place (`$ref`, `allOf`, `if`, ...) adds up; what applies to different members of a
 value does not, because one member is judged by one of them. So the ways to judge a place are

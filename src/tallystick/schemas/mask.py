@@ -1,7 +1,7 @@
-"""Mask a message for a log: what cannot be proven harmless is masked, nothing else is touched.
+"""Mask a message for a log: a value that is not proven harmless is masked, nothing else changes.
 
 `plan_payload` and `plan_envelope` decide: they give the places to redact. `splice` cuts those out
-of the message's own bytes, so that every other byte (white space, `1.10`, 9007199254740993) stays.
+of the bytes of the message, so that every other byte (white space, `1.10`, 9007199254740993) stays.
 
 A value is harmless when a schema declares its place, no schema that may apply there marks it (or
 anything above it), its type is one that the schemas name (`{}` names none), and neither its name

@@ -1,4 +1,4 @@
-"""Where every value and every member's name stands in a JSON text.
+"""Find the place of every value and every member name in a JSON text.
 
 The text has been read already, so it is known to be well formed. Of members that stand twice the
 last one counts, as it does for a reader.

@@ -1,10 +1,10 @@
-"""The modes of comparison, as a table: which directions are proven, and which policy applies.
+"""The table of comparison modes: the directions to prove, and the policy.
 
 strict        every document valid before is valid now
-babelqueue    the same, except that a field the old schema never named may be added, and that
-              a field may never be removed: consumers read fields, not only validate them
-BACKWARD      what readers of the new schema see: every old document is valid (as strict)
-FORWARD       what readers of the old schema see: every new document was valid before
+babelqueue    as strict, but a field that the old schema never named may be added, and
+              a field may never be removed, because consumers read fields
+BACKWARD      readers of the new schema: every old document is valid (as strict)
+FORWARD       readers of the old schema: every new document was valid before
 FULL          both
 *_TRANSITIVE  the same against every version in git history, not only the last
 NONE          everything is compatible
@@ -22,7 +22,7 @@ __all__ = ["MODES", "Mode", "mode_named"]
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One row: what is proven, by which policy, and against how many versions."""
+    """One row: the directions to prove, the policy, and how many versions to compare with."""
 
     name: str
     backward: bool
@@ -50,6 +50,6 @@ def mode_named(name: str) -> Mode:
     mode = MODES.get(name) or MODES.get(name.upper())
     if mode is None:
         raise UsageError(
-            f"unknown mode {name!r}", code="compat.mode", hint=f"one of {', '.join(MODES)}"
+            f"unknown mode {name!r}", code="compat.mode", hint=f"use one of: {', '.join(MODES)}"
         )
     return mode

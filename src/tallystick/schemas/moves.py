@@ -1,4 +1,4 @@
-"""Where a manifest came from: the manifests that lost URNs when it appeared, or when it grew.
+"""Find the earlier paths of a manifest: the manifests that lost URNs to it.
 
 Git's own renames go by how alike two files are, and a manifest is often edited as it moves. URNs do
 not change in a move, so they are followed instead. A manifest of the earlier tree counts when it

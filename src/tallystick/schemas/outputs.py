@@ -1,4 +1,4 @@
-"""What a merge gate says to machines: JUnit XML and GitHub annotations, from the same `Mark`s.
+"""Machine-readable results of a merge gate: JUnit XML and GitHub annotations, from `Mark`s.
 
 The XML conforms to the schema Jenkins publishes (jenkins-junit-10.xsd). An annotation is one
 workflow command per mark; `%`, line ends and, inside properties, `:` and `,` are escaped.
@@ -14,21 +14,36 @@ from xml.sax.saxutils import escape, quoteattr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Mark", "github_annotations", "junit_xml"]
+__all__ = ["LEVELS", "Level", "Mark", "github_annotations", "junit_xml"]
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+Level = Literal["passed", "notice", "warning", "failed"]
+
+LEVELS: Final[dict[Level, str]] = {"failed": "error", "warning": "warning", "notice": "notice"}
+"""Level of a mark that is not simply passed -> the word of a workflow command."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One thing judged: a name, how it went, and where in which file a person should look."""
+    """One checked item: a name, its result, and its place in a file.
+
+    `rule` names the rule that was broken (`check/schema.meta`). `pointer` is the place inside the
+    file, or inside the line when `stream` says that every line is a document. `parts` are the
+    findings inside this one, for a format that shows each of them at its own place.
+    """
 
     name: str
-    level: Literal["passed", "notice", "warning", "failed"]
+    level: Level
     message: str = ""
     detail: str = ""
     file: str = ""
     line: int = 0
+    rule: str = ""
+    pointer: str = ""
+    stream: bool = False
+    parts: tuple[Mark, ...] = ()
 
 
 def junit_xml(suite: str, marks: Sequence[Mark]) -> str:
@@ -66,11 +81,10 @@ def _attribute(value: str) -> str:
 
 def github_annotations(marks: Iterable[Mark]) -> str:
     """Write one workflow command per mark that is not simply passed."""
-    levels = {"failed": "error", "warning": "warning", "notice": "notice"}
     return "".join(
-        f"::{levels[mark.level]} {_properties(mark)}::{_data(mark.message)}\n"
+        f"::{LEVELS[mark.level]} {_properties(mark)}::{_data(mark.message)}\n"
         for mark in marks
-        if mark.level in levels
+        if mark.level in LEVELS
     )
 
 

@@ -17,6 +17,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.core.extras import importing
 from tallystick.schemas.refs import walk
 from tallystick.schemas.values import escape
 
@@ -77,7 +78,8 @@ def _size(pattern: str) -> int:
 
     It is asked of the engine, by limits that grow.
     """
-    import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
+    with importing("schemas"):
+        import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
 
     if _RUN.fullmatch(pattern):
         return 0
@@ -103,6 +105,7 @@ def _patterns(schema: Any) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _expression() -> Draft7Validator:
-    import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
+    with importing("schemas"):
+        import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
 
     return rs.Draft7Validator({"format": "regex"})

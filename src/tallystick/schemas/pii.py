@@ -1,12 +1,12 @@
-"""Which fields carry personal data: those that are marked, and those that should be.
+"""Find the fields with personal data: those with a mark, and those that should have one.
 
 Marks are `x-gdpr-sensitive` (see `pii_walk`). A mark on an object or array covers all below it.
 Paths are written as in `profile.full_name`, `addresses[].line`; a pattern of `patternProperties` as
 `labels.{^x-}`, the rest of an object as `labels.*`, a place in a tuple as `pair[0]`.
 
-A scalar without a mark is suspected by its name (`pii_names`), by `format: email`, or by what the
-examples, the default and the messages of the manifest hold there (`pii_values`). A boolean, an
-enum or a constant is never personal data. A pattern, when given, takes the place of all that.
+A scalar without a mark is suspected by its name (`pii_names`), by `format: email`, or by its values
+in the examples, the default and the messages of the manifest (`pii_values`). A boolean, an enum or
+a constant is never personal data. If a pattern is given, it replaces these rules.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def audit(
         for path, (spots, samples) in seen.items():
             kind, hits = share_kind(samples)
             if kind:
-                why = f"{hits} of {len(samples)} example values"
-                why += "" if spots else ", in a field that no schema declares"
+                why = f"{hits} of {len(samples)} example values look like it"
+                why += "" if spots else ", in a field that the schema does not declare"
                 place = _place(catalog, held, spots)
                 found[(urn, path)] = Suspect(urn, path, kind, why, *place)
     return tuple(found[key] for key in sorted(found))
@@ -156,7 +156,7 @@ def _place(catalog: Catalog, held: Bundle, spots: Sequence[Spot]) -> Place:
 def _reason(
     field: Field, samples: Sequence[Any], matches: Callable[[str], bool] | None
 ) -> tuple[str, str] | None:
-    """Say of what kind a field is and why one thinks so, or None."""
+    """Give the kind of personal data of a field and the reason, or None."""
     if matches is not None:
         return ("", "its name matches the pattern") if field.name and matches(field.name) else None
     types = types_of(field.spots)
@@ -171,11 +171,11 @@ def _reason(
             return kind, f"its format is {node['format']}"
     named = name_kind(field.name, field.parent)
     if named and (not types or not types.isdisjoint(named.types)):
-        return named.category, f"its name says {named.category}"
+        return named.category, f"its name means {named.category}"
     own = [value for node in nodes for value in _own_values(node)]
     category, hits = share_kind([*samples, *own])
     if category:
-        return category, f"{hits} of {len(samples) + len(own)} example values"
+        return category, f"{hits} of {len(samples) + len(own)} example values look like it"
     return None
 
 

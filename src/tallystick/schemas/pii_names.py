@@ -1,4 +1,4 @@
-"""Does a field's name promise personal data? English and Turkish, word by word.
+"""Recognize personal data by the name of a field, in English and Turkish, word by word.
 
 A name is cut into words (`TCKimlikNo`, `e_mail`, `dogum-tarihi`), Turkish letters folded to ASCII.
 A phrase counts where its words stand side by side. A word that nobody knows is cut where it falls

@@ -1,4 +1,4 @@
-"""Do values betray personal data? Only what a checksum or a strict form can show.
+"""Recognize personal data by its value, by a checksum or a strict form.
 
 IBAN (ISO 13616, mod 97), payment cards (ISO/IEC 7812: a known issuer and the Luhn digit), TCKN (two
 check digits), e-mail addresses and E.164 telephone numbers. One random number in a hundred passes
@@ -77,7 +77,7 @@ def value_kind(value: Any) -> str:
 
 
 def share_kind(values: Sequence[Any]) -> tuple[str, int]:
-    """Name the kind that most of the values of one path are, and how many they are."""
+    """Give the kind of most values of one path, and their number."""
     kinds = [value_kind(value) for value in values]
     for kind, _ in _KINDS:
         hits = kinds.count(kind)
@@ -87,7 +87,7 @@ def share_kind(values: Sequence[Any]) -> tuple[str, int]:
 
 
 def contains_personal(text: str) -> bool:
-    """Tell whether personal data stands anywhere inside a text."""
+    """Tell whether a text contains personal data."""
     if _EMAIL.search(text) or _PHONE.search(text):
         return True
     return any(

@@ -1,8 +1,8 @@
-"""Which schemas speak about one place in a message, and what lies below it.
+"""Find the schemas that apply to one place in a message, and the places below it.
 
-A place is seen through every schema that may apply to it: `$ref` is followed, all branches of
-`allOf`, `anyOf`, `oneOf`, `if`/`then`/`else` and the dependent schemas count. What stands under
-`not` is seen too, since a mark there is still a mark, but it declares nothing. The schema is
+Every schema that may apply to a place counts: `$ref` is followed, and all branches of
+`allOf`, `anyOf`, `oneOf`, `if`/`then`/`else` and the dependent schemas are used. A schema under
+`not` counts too, because a mark there is still a mark, but it declares nothing. The schema is
 self-contained (`catalog.self_contained`), so that a reference is a pointer from the root.
 
 `x-gdpr-sensitive: true` or a non-empty category marks a place; so do the tags `PII`, `PERSONAL`,
@@ -89,7 +89,7 @@ def _beside(root: Any, spot: Spot) -> Iterator[Spot]:
             places = list(_targets(root, target))
             if not places:
                 raise Rejected(
-                    f"{keyword} {target!r} leads nowhere", code="schema.ref", pointer=here
+                    f"{keyword} {target!r} points to nothing", code="schema.ref", pointer=here
                 )
             yield from (Spot(pointer, found, declares) for pointer, found in places)
     for keyword in _LISTS:

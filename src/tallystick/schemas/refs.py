@@ -1,9 +1,9 @@
-"""`$ref` resolves inside the registry's folder and never over the network.
+"""Resolve `$ref` inside the registry folder, never over the network.
 
-A reference is read against its base: the nearest `$id`, else the file it stands in. It may name
+A reference is relative to its base: the nearest `$id`, else its file. It may name
 a place in the same document (`#/definitions/money`, `#anchor`), another file of the registry
 (`common/money.json#/definitions/money`) or the `$id` of one. Anything else is rejected, and so are
-two files of one `$id`, and two subschemas of one file that share an `$id` or an anchor.
+two files with the same `$id`, and two subschemas of one file with the same `$id` or anchor.
 
 `complete` brings in what documents lead to. Every verb reads a registry with it, and the order of
 the files decides nothing: an `$id` is looked for among all files before a path is tried.
@@ -103,7 +103,7 @@ def _home(document: Document) -> str:
 
 
 def dialect_of(schema: Any, where: str = "the schema") -> str:
-    """Name the dialect by `$schema`; draft-07 when it is silent."""
+    """Give the dialect that `$schema` names; the default is draft-07."""
     if not isinstance(schema, dict) or "$schema" not in schema:
         return "draft-07"
     named = schema["$schema"]
@@ -113,22 +113,22 @@ def dialect_of(schema: Any, where: str = "the schema") -> str:
             f"{where}: unknown $schema {named!r}",
             code="schema.dialect",
             pointer="/$schema",
-            hint="draft-07, 2019-09 and 2020-12 are read",
+            hint="supported: draft-07, 2019-09 and 2020-12",
         )
     return dialect
 
 
 def check_dialects(schema: Any, where: str, text: str = "") -> None:
-    """Refuse a schema whose parts are of different dialects, as files that differ are refused."""
+    """Reject a schema that mixes dialects."""
     dialect = dialect_of(schema, where)
     for pointer, node in walk(schema):
         if "$schema" in node and dialect_of(node, where) != dialect:
             place = f"{pointer}/$schema"
             raise Rejected(
-                f"{where}:{line_of(text, place)}: its dialect differs from that of the document",
+                f"{where}:{line_of(text, place)}: the dialect differs from the one of the document",
                 code="schema.mixed",
                 pointer=place,
-                hint="write both in one dialect",
+                hint="use one dialect in the whole document",
             )
 
 
@@ -138,7 +138,7 @@ CONSTRAINING: Final = frozenset(SUBSCHEMAS) - {"$defs", "definitions", "contentS
     "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties", "minimum",
     "multipleOf", "pattern", "required", "type", "uniqueItems",
 }  # fmt: skip
-"""What may refuse a document; all else describes, or is nobody's."""
+"""Keywords that can make a document invalid."""
 
 
 def is_alias(schema: dict[str, Any], dialect: str) -> bool:
@@ -178,7 +178,7 @@ def walk(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def find_pointer(document: Any, pointer: str) -> Any:
-    """Follow an RFC 6901 pointer; raise KeyError when it leads nowhere."""
+    """Follow an RFC 6901 pointer; raise KeyError if it points to nothing."""
     node = document
     for token in pointer.split("/")[1:]:
         token = token.replace("~1", "/").replace("~0", "~")  # noqa: PLW2901
@@ -251,7 +251,7 @@ def repeats(document: Document, index: Index) -> Iterator[Rejected]:
     for place, first in index.repeated:
         keyword = place.rpartition("/")[2]
         name = find_pointer(document.schema, place)
-        words = f"the {keyword} {name!r} is that of {first or 'the root'} already"
+        words = f"the {keyword} {name!r} already belongs to {first or 'the root'}"
         yield _fault(document, place, words, "schema.id")
 
 
@@ -320,7 +320,7 @@ def complete(library: Library, load: Load) -> Iterator[tuple[str, Rejected]]:
     for path, document in library.items():
         first = library.by_id.get(_identity(document), path)
         if first != path:
-            words = f"the $id {document.schema['$id']!r} is that of {first} already"
+            words = f"the $id {document.schema['$id']!r} already belongs to {first}"
             yield path, _fault(document, "/$id", words, "schema.id")
     yield from faults
     for one in waiting:
@@ -368,20 +368,20 @@ def _beside(reference: str, document: Document) -> str:
 
 
 _NOT_FOUND: Final = {
-    "": ("leads nowhere", ""),
+    "": ("points to nothing", ""),
     "file": (
-        "names a file of this machine and is never read",
-        "refer to a file of the registry by its path from here",
+        "names a file outside the registry, which is never read",
+        "refer to a file of the registry by a relative path",
     ),
     "remote": (
-        "is remote and is never fetched",
-        "copy the document into the registry's folder and refer to its path",
+        "is remote; remote schemas are never fetched",
+        "copy the document into the registry folder and refer to its path",
     ),
 }
 
 
 def unresolved(document: Document, pointer: str, reference: str) -> Rejected:
-    """Make the error of a reference that stands at a pointer and leads nowhere."""
+    """Make the error for a reference, at this pointer, that points to nothing."""
     scheme = _scheme(reference)
     words, hint = _NOT_FOUND[scheme if scheme in _NOT_FOUND else "remote"]
     return _fault(document, pointer, f"$ref {reference!r} {words}", "schema.ref", hint)

@@ -1,7 +1,7 @@
 """Compare a whole registry with another version of itself: added, removed, changed.
 
-A URN that is gone breaks whoever still sends or reads it; a new one breaks nobody. A URN whose
-schema means the same text with all its references brought in is left out. An old version that
+Removing a URN breaks its senders and readers; adding one breaks nobody. A URN whose
+schema is unchanged, with all its references brought in, is left out. An old version that
 cannot be read, or an old schema that is malformed, is unknown: nothing was proven about it.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["Unread", "UrnChange", "compare_history"]
 
 @dataclass(frozen=True, slots=True)
 class UrnChange:
-    """What became of one URN: `entry` of `catalog` is what it is, or was; `against` what is old."""
+    """The change of one URN: `entry` of `catalog` has its schema, `against` names the old one."""
 
     urn: str
     state: Literal["added", "removed", "changed"]
@@ -96,7 +96,7 @@ def compare_history(
     formats: Formats = "dialect",
     clock: Clock | None = None,
 ) -> tuple[list[UrnChange], list[Unread]]:
-    """Compare with every version there was; for each URN the worst comparison is kept.
+    """Compare with every past version; for each URN keep the worst comparison.
 
     A URN is added when no version had it.
     """

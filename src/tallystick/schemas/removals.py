@@ -1,4 +1,4 @@
-"""A field may not be removed: what the old schema names must be named where it was.
+"""Find removed fields: every field that the old schema names must stay in the new schema.
 
 What matters is the place in a document, not the place in a schema. For one place, all subschemas
 that may speak of it are taken together, on both sides: through references, `allOf`, `anyOf`,

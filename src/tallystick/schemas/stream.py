@@ -243,7 +243,7 @@ def _receive(pipe: BinaryIO) -> Tally:
     try:
         answer = pickle.load(pipe)  # noqa: S301 - written by our own child
     except EOFError:
-        raise Unavailable("a worker ended before its work was done", code="jobs.died") from None
+        raise Unavailable("a worker process ended before it was done", code="jobs.died") from None
     if isinstance(answer, Tally):
         return answer
     message, code, pointer, hint = answer

@@ -23,6 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from tallystick.core.errors import Rejected
+from tallystick.core.extras import importing
 from tallystick.schemas.catalog import Catalog, bundled, locate
 from tallystick.schemas.fast import compile_fast
 from tallystick.schemas.guard import work_within
@@ -64,9 +65,11 @@ ASSERTED: Final[dict[Formats, bool | None]] = {"dialect": None, "assert": True, 
 """Whether `format` can fail a message; None: as the dialect says."""
 Outcome = Literal["ok", "invalid", "unknown", "unreadable"]
 _BACKTRACK_LIMIT: Final = 100_000
-_HINT: Final = "`tally schema check` names the keyword, and what is meant"
+_HINT: Final = "`tally schema check` names the keyword and suggests a correction"
 _ABSENT: Final = object()
-_LARGE_PATTERN: Final = "a pattern counts far, and a text is long: count less, or bound the text"
+_LARGE_PATTERN: Final = (
+    "a pattern has a large repetition and the text is long: lower the count, or set maxLength"
+)
 _SHALLOW: Final = 8
 """A document of so many levels is judged in good time by a schema that grows with depth."""
 
@@ -144,7 +147,7 @@ class _Guarded:
             yield from work_within(lambda: list(self.inner.violations(instance)), self.name)
         except Rejected:
             if not self.is_valid(instance):
-                reason = "refused; the reasons are too many to be listed"
+                reason = "rejected; too many reasons to list"
                 yield Violation("", "schema", None, None, reason)
 
 
@@ -163,7 +166,8 @@ def _is_deep(value: Any) -> bool:
 
 def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
     """Compile a self-contained schema, or raise `Rejected` saying where it is malformed."""
-    import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
+    with importing("schemas"):
+        import jsonschema_rs as rs  # noqa: PLC0415 - loads only when a schema is used
 
     kinds = {
         "draft-07": rs.Draft7Validator,
@@ -185,7 +189,7 @@ def compile_schema(schema: Any, *, formats: Formats = "dialect") -> Checker:
         raise _malformed(pointer_of(error.instance_path), error.message) from error
     except rs.ReferencingError as error:
         raise Rejected(
-            f"the schema refers to nowhere: {error}", code="schema.ref", hint=_HINT
+            f"a reference of the schema points to nothing: {error}", code="schema.ref", hint=_HINT
         ) from error
     except ValueError as error:
         raise Rejected(
@@ -341,13 +345,13 @@ def judge_value(judge: Judge, message: Any, source: str, line: int = 0) -> Findi
     urn, payload, prefix = judge.urn, message, ""
     if urn is None:
         if not isinstance(message, dict):
-            violation = Violation("", "type", "object", message, "a message is an object")
+            violation = Violation("", "type", "object", message, "a message must be an object")
             return Finding(source, line, "", "unreadable", (violation,))
         urn, payload, prefix = urn_of(message), message.get("data", _ABSENT), "/data"
     elif is_wrapped(message, urn):
         own, payload, prefix = urn_of(message), message["data"], "/data"
         if own != urn:
-            words = f"an envelope of {own!r}, not data of {urn!r}: let the message name its URN"
+            words = f"expected data of {urn!r}, found an envelope of {own!r}: use its own URN"
             other = Violation(
                 "/job" if message.get("job") == own else "/urn", "urn", urn, own, words
             )
@@ -356,7 +360,7 @@ def judge_value(judge: Judge, message: Any, source: str, line: int = 0) -> Findi
     if checker is None:
         return Finding(source, line, urn, "unknown")
     if payload is _ABSENT:
-        absent = Violation("", "required", "data", None, "the envelope has no data")
+        absent = Violation("", "required", "data", None, "the envelope has no `data`")
         return Finding(source, line, urn, "invalid", (absent,))
     if checker.is_valid(payload):
         return Finding(source, line, urn, "ok")

@@ -17,19 +17,28 @@ from typing import Any, Final
 
 from tallystick.core.errors import Rejected
 
-__all__ = ["MAX_DEPTH", "escape", "line_index", "line_of", "parse_json", "pointer_of", "same"]
+__all__ = [
+    "MAX_DEPTH",
+    "escape",
+    "line_index",
+    "line_of",
+    "parse_json",
+    "place_of",
+    "pointer_of",
+    "same",
+]
 
 MAX_DEPTH: Final = 400
 """How deep arrays and objects may nest in a manifest, a schema or a message."""
 
 _HINTS: Final = {
-    "json.encoding": "save the file as UTF-8; is it the file you mean?",
+    "json.encoding": "save the file as UTF-8; is this the right file?",
     "json.bom": "save the file as UTF-8 without a BOM",
-    "json.syntax": "one JSON value is due, without comments or commas at the end",
-    "json.duplicate": "keep one of the two: readers do not agree which one counts",
-    "json.number": "a number is due that every reader takes for the same",
-    "json.depth": "a document that deep is refused: put less into each other",
-    "json.surrogate": "write the whole pair of escapes, or the character itself",
+    "json.syntax": "write one JSON value, without comments and trailing commas",
+    "json.duplicate": "keep one of the two: JSON readers differ in which one they take",
+    "json.number": "write a number that fits a double, so that every reader gets the same value",
+    "json.depth": "nest the document less deep",
+    "json.surrogate": "write both escapes of the pair, or the character itself",
 }
 """What to do about text that is no exact JSON, by the code of the error."""
 
@@ -88,7 +97,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         name = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise _UnexactError(
-            f"the member {json.dumps(name, ensure_ascii=False)} stands twice in one object",
+            f"the member {json.dumps(name, ensure_ascii=False)} appears twice in one object",
             code="json.duplicate",
             fragment=name,
         )
@@ -98,12 +107,14 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _float(digits: str) -> float:
     value = float(digits)
     if not isfinite(value):
-        raise _UnexactError(f"{digits} is beyond a double", code="json.number", fragment=digits)
+        raise _UnexactError(
+            f"{digits} is too large for a double", code="json.number", fragment=digits
+        )
     return value
 
 
 def _constant(name: str) -> Any:
-    raise _UnexactError(f"{name} is not JSON", code="json.number", fragment=name)
+    raise _UnexactError(f"{name} is not a JSON value", code="json.number", fragment=name)
 
 
 def _line_of_fault(text: str, fault: _UnexactError) -> int:
@@ -174,12 +185,18 @@ def pointer_of(path: list[str | int]) -> str:
 
 def line_index(text: str) -> dict[str, int]:
     """Map every pointer of a well-formed JSON text to the line its value begins on."""
-    lines: dict[str, int] = {}
+    return {pointer: line for pointer, (line, _) in place_index(text).items()}
+
+
+def place_index(text: str) -> dict[str, tuple[int, int]]:
+    """Map every pointer of a well-formed JSON text to the line and column its value begins at."""
+    places: dict[str, tuple[int, int]] = {}
     stack: list[list[Any]] = []  # [pointer, next index or None for an object, pending key]
-    line, seen = 1, 0
+    line, begin, seen = 1, 0, 0
     for token in _TOKEN.finditer(text):
         word, start = token.group(), token.start()
-        line += text.count("\n", seen, start)
+        if breaks := text.count("\n", seen, start):
+            line, begin = line + breaks, text.rindex("\n", seen, start) + 1
         seen = start
         if word in "}]":
             stack.pop()
@@ -194,10 +211,10 @@ def line_index(text: str) -> dict[str, int]:
             stack[-1][2] = json.loads(word)
         else:
             pointer = _here(stack)
-            lines[pointer] = line
+            places[pointer] = (line, start - begin + 1)
             if word in "{[":
                 stack.append([pointer, None if word == "{" else 0, None])
-    return lines
+    return places
 
 
 def _here(stack: list[list[Any]]) -> str:
@@ -209,13 +226,18 @@ def _here(stack: list[list[Any]]) -> str:
 
 def line_of(text: str, pointer: str) -> int:
     """Give the line of a pointer, or of its nearest ancestor that stands in the text."""
-    lines = _lines(text)
-    while pointer not in lines and pointer:
+    return place_of(text, pointer)[0]
+
+
+def place_of(text: str, pointer: str) -> tuple[int, int]:
+    """Give line and column of a pointer, or of its nearest ancestor that stands in the text."""
+    places = _places(text)
+    while pointer not in places and pointer:
         pointer = pointer.rpartition("/")[0]
-    return lines.get(pointer, 1)
+    return places.get(pointer, (1, 1))
 
 
-_lines = lru_cache(maxsize=4)(line_index)
+_places = lru_cache(maxsize=4)(place_index)
 
 
 def same(left: Any, right: Any) -> bool:

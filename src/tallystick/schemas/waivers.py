@@ -52,10 +52,10 @@ def parse_waivers(raw: bytes, file: str) -> tuple[Waiver, ...]:
     rows = value.get("waivers") if isinstance(value, dict) else None
     if not isinstance(rows, list) or value.keys() != {"waivers"}:
         raise Rejected(
-            f'{file}:1: a file of waivers is {{"waivers": [...]}}',
+            f'{file}:1: a waiver file must have the form {{"waivers": [...]}}',
             code="waiver.shape",
             pointer="",
-            hint=f"each waiver has {', '.join(_MEMBERS)}",
+            hint=f"each waiver needs {', '.join(_MEMBERS)}",
         )
     return tuple(_waiver(row, f"/waivers/{at}", text, file) for at, row in enumerate(rows))
 
@@ -67,14 +67,16 @@ def _waiver(row: Any, pointer: str, text: str, file: str) -> Waiver:
         return Rejected(f"{file}:{line}: {message}", code="waiver.entry", pointer=pointer)
 
     if not isinstance(row, dict) or set(row) != set(_MEMBERS):
-        raise fault(f"a waiver has exactly {', '.join(_MEMBERS)}")
+        raise fault(f"a waiver must have exactly the members {', '.join(_MEMBERS)}")
     for name in _MEMBERS:
         if not isinstance(row[name], str) or (name != "path" and not row[name].strip()):
             raise fault(f"{name} must be a non-empty string")
     try:
         expires = dt.date.fromisoformat(row["expires"])
     except ValueError as error:
-        raise fault(f"expires must be a date such as 2027-04-01, not {row['expires']!r}") from error
+        raise fault(
+            f"expires must be a date such as 2027-04-01, found {row['expires']!r}"
+        ) from error
     return Waiver(row["urn"], row["path"], row["reason"], expires, line)
 
 

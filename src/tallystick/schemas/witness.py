@@ -49,7 +49,7 @@ BUDGET: Final = 30_000
 _MORE: Final = 24
 _PROOF: Final = 0.5
 _SEARCH: Final = 0.3
-_CIRCULAR: Final = "a reference leads to itself without going deeper"
+_CIRCULAR: Final = "a reference refers to itself at the same place"
 Clock = Callable[[], float]
 
 
@@ -95,7 +95,7 @@ def prove(
     after = space.node(new, make_source(new, formats=asserted))
     scope = space.node(within, make_source(within, formats=asserted))
     question: Key = frozenset({(before, True), (scope, True), (after, False)})
-    reason = "the search ended without a witness and without a proof"
+    reason = "the search found neither a proof nor a breaking message"
     candidates: list[Any] = []
     try:
         sample = inhabit(space, question, 1)
@@ -109,7 +109,7 @@ def prove(
     except Undecided as undecided:
         reason = str(undecided)
     except RecursionError:
-        reason = "the schemas are nested too deeply"
+        reason = "the schemas are nested too deep"
     try:
         late = start + _PROOF + _SEARCH
         guesses = _guesses((before, scope), after, lambda: make_space(budget // 4, clock, late))

@@ -1,1 +1,1 @@
-"""The REST face of the schema registry."""
+"""The REST API of the schema registry."""

@@ -1,4 +1,4 @@
-"""What goes back over HTTP: Confluent's content type, and its error codes with their words.
+"""HTTP answers: Confluent's content type, and its error codes with their messages.
 
 An error is `{"error_code": <code>, "message": <text>}`. The first three digits of the code are the
 HTTP status; generic errors (400, 404, 405, 429) carry the status itself as the code.
@@ -23,7 +23,7 @@ WORDS: Final[dict[int, str]] = {
     400: "{}",
     404: "HTTP 404 Not Found",
     405: "HTTP 405 Method Not Allowed",
-    429: "Too many schemas are being checked at this moment; try again",
+    429: "The server is checking too many schemas; try again later",
     40401: "Subject '{}' not found.",
     40402: "Version {} not found.",
     40403: "Schema {}not found",
@@ -32,16 +32,16 @@ WORDS: Final[dict[int, str]] = {
     42202: "The specified version '{}' is not a valid version id. "
     'Allowed values are between [1, 2^31-1] and the string "latest"',
     42205: "Operation not permitted: this registry is read-only over REST. "
-    "Its schemas live in git: commit the change instead.",
+    "The schemas are kept in git: commit the change there.",
     42209: "The request body is larger than {} bytes",
     50001: "Error in the registry server: {}",
 }
-"""Every error code that this server gives."""
+"""Every error code of this server, with its message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, a body and its type; `headers` are those that differ from the usual."""
+    """A status, a body and its type; `headers` are extra headers."""
 
     status: int
     body: bytes
@@ -50,7 +50,7 @@ class Answer:
 
 
 class Fault(Exception):
-    """An answer that ends the work on a request early."""
+    """An error that ends a request early."""
 
     def __init__(self, code: int, *parts: Any) -> None:
         super().__init__(code, *parts)

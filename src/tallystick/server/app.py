@@ -38,7 +38,7 @@ _log: Final = logging.getLogger("tallystick.server")
 
 
 def build_app(store: Store, level: str, rules: str, *, reload_seconds: float = 1.0) -> ASGIApp:
-    """Give the application; its workers and its watch live as long as it does."""
+    """Build the application; its workers and its file watch run as long as the application."""
     service = Service(store, Pool(), level, rules)
 
     @contextlib.asynccontextmanager
@@ -65,7 +65,7 @@ def build_app(store: Store, level: str, rules: str, *, reload_seconds: float = 1
 
 
 def _keep_encoded(app: ASGIApp) -> ASGIApp:
-    """Let the routes see the path as it was sent, so that %2F is no separator."""
+    """Route by the encoded path, so that %2F is not a separator."""
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -113,7 +113,7 @@ _EXTRA: Final = {429: {"retry-after": "1"}, 42209: {"connection": "close"}}
 
 
 class _NotFound:
-    """Everything that is not in the table."""
+    """The answer for every path that is not in the table."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -136,14 +136,14 @@ async def _read_call(operation: Operation, scope: Scope, receive: Receive) -> Ca
 async def _read_body(receive: Receive) -> bytes:
     """Read at most `MAX_BODY` bytes.
 
-    Some more is taken and dropped, so that a client still sending gets to read why it is refused.
+    A little more is read and dropped, so that a client that is still sending can read the error.
     """
     parts: list[bytes] = []
     size = 0
     while size <= _DRAINED:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Fault(400, "The request ended early")
+            raise Fault(400, "The request body is incomplete")
         part = message.get("body", b"")
         size += len(part)
         if size <= MAX_BODY:

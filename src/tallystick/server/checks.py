@@ -1,8 +1,8 @@
-"""What needs a look at a candidate schema: lookup, register, compatibility, the page's try-out.
+"""The operations that check a candidate schema: lookup, register, compatibility, compare.
 
-A verdict of `unknown` counts as not compatible: a gate that cannot prove a change harmless says
-so. Verbose messages keep Confluent's shape, one text per fact, and add the witness: a concrete
-document that shows the break.
+A verdict of `unknown` counts as not compatible: a change must be proven
+compatible. Verbose messages keep Confluent's shape, one text for each fact, and add the witness: a
+message that shows the break.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIDES: Final = {
     "forward": "{witnessAcceptedBy: 'new', witnessRefusedBy: 'old'}",
 }
 _SHOWN: Final = 10 * 1024
-"""A registered schema longer than this is cut in a message, as Confluent cuts it."""
+"""A longer registered schema is cut in a message, as Confluent does."""
 
 
 async def _examine(
@@ -64,7 +64,7 @@ async def _lookup(service: Service, call: Call) -> Answer:
 
 
 async def _register(service: Service, call: Call) -> Answer:
-    """Give the id when there is nothing to write, so that default serializers just work."""
+    """Give the id of a registered schema, so that serializers with default settings work."""
     subject = service.snapshot.subjects.get(call.path["subject"])
     report = await _examine(service, call, subject, compare=False)
     if subject is not None and report.identical:
@@ -73,7 +73,7 @@ async def _register(service: Service, call: Call) -> Answer:
 
 
 async def _compatibility(service: Service, call: Call) -> Answer:
-    """Judge against one version; a subject that is not there yet breaks nobody, in Confluent."""
+    """Check against one version; for an unknown subject every schema is compatible (Confluent)."""
     subject = service.snapshot.subjects.get(call.path["subject"])
     number = read_version(call.path["version"])
     if number != 1 or (subject is None and not is_latest(call.path["version"])):
@@ -100,7 +100,7 @@ def _messages(report: Report, subject: Subject | None, level: str) -> list[str]:
         return []
     messages = [_message(one) for one in report.changes if one.effect != "compatible"]
     if report.verdict == "unknown":
-        words = f"Neither proven compatible nor shown to break: {report.reason}"
+        words = f"The check found neither a proof nor a breaking message: {report.reason}"
         messages.append(f'{{errorType:"UNKNOWN", description:"{words}"}}')
     if report.witness:
         messages += [f"{{witness: '{report.witness}'}}", _SIDES[report.direction]]
@@ -151,4 +151,4 @@ CHECKS: Final[dict[str, Callable[[Service, Call], Awaitable[Answer]]]] = {
     "compatibility_all": _compatibility_all,
     "compare": _compare,
 }
-"""The operations that hand a body to a worker."""
+"""The operations that send a body to a worker."""

@@ -1,10 +1,10 @@
-"""Examine one candidate schema: whether it can be read, is registered, breaks anyone.
+"""Check one candidate schema: is it valid, is it registered, is it compatible.
 
-This is where hostile bytes are parsed, compiled and compared, so it runs in a worker process
+Untrusted bytes are parsed, compiled and compared here, so this runs in a worker process
 (`tallystick.server.worker`) that is killed when it takes too long. Request bodies are Confluent's:
 `{"schema": "<text>", "schemaType": "JSON"}`; a missing `schemaType` means JSON, the only type here.
 
-A candidate stands where the registered file stands: its `$ref` may name the files that the
+A candidate takes the place of the registered file: its `$ref` may name the files that the
 registered schema reaches and the shared files of the registry. Nothing is ever fetched.
 """
 
@@ -28,13 +28,13 @@ __all__ = ["Difference", "Job", "Report", "examine"]
 _WEIGHT: Final = {"compatible": 0, "unknown": 1, "breaking": 2}
 _NONE: Final = ("NONE",)
 _STEPS: Final = 15_000
-"""Steps of proof for one mode, so that two modes fit the time of one request."""
+"""Limit of proof steps for one mode, so that two modes fit the time of one request."""
 _HASTE: Final = 1.6
-"""How much faster than time the clock of a comparison runs, so that it ends before the request."""
+"""The comparison clock runs faster by this factor, so that it ends before the request."""
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a worker is given; `registered` is empty when the subject is unknown."""
+    """The job of a worker; `registered` is empty if the subject is unknown."""
 
     body: bytes
     modes: tuple[str, ...]
@@ -45,7 +45,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One change: where, by which rule, what it does to whom, in words."""
+    """One change: its pointer, its rule, its effect, and a message."""
 
     pointer: str
     rule: str
@@ -54,11 +54,11 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a worker found: `fault` says why the candidate cannot be read, `defect` why we failed.
+    """The result of a worker: `fault` is an error of the candidate, `defect` an error of ours.
 
     Without either, `identical` tells whether it equals the registered schema. `witness` is a JSON
-    text: going `backward`, the registered schema accepts it and the candidate refuses it; going
-    `forward`, the other way round. `reason` explains an unknown.
+    text: `backward` means that the registered schema accepts it and the candidate rejects it,
+    `forward` the opposite. `reason` explains an unknown verdict.
     """
 
     fault: str = ""
@@ -72,7 +72,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def examine(job: Job) -> Report:
-    """Do the whole work of one request; raise nothing but what the machine runs out of."""
+    """Do the whole work of one request; only a lack of memory or stack raises an error."""
     try:
         candidate = _read_candidate(_read_body(job.body), job)
     except Rejected as error:
@@ -96,21 +96,21 @@ def _read_body(body: bytes) -> str:
         raise Rejected("Empty schema", code="request.shape")
     if request.get("references") not in (None, []):
         raise Rejected(
-            "Schema references are not served: a $ref names a file of the registry",
+            "`references` must be empty: a $ref must name a file of the registry",
             code="request.references",
         )
     if request.get("schemaType") not in (None, "JSON"):
         raise Rejected(
             f"Invalid schema type {request['schemaType']}",
             code="request.type",
-            hint="this registry serves JSON",
+            hint="this registry holds only JSON Schema (`JSON`)",
         )
     text: str = request["schema"]
     return text
 
 
 def _read_candidate(text: str, job: Job) -> Any:
-    """Give the candidate without foreign references, known to compile."""
+    """Read the candidate, bring in its references, and compile it as a test."""
     raw = text.encode()
     document = Document(job.path, parse_schema(raw, "schema"), text)
     known = {
@@ -123,7 +123,7 @@ def _read_candidate(text: str, job: Job) -> Any:
 
 
 def _compare(registered: Any, candidate: Any, modes: tuple[str, ...]) -> Report:
-    """Compare in every mode: a break counts more than a doubt, a doubt more than a proof."""
+    """Compare in every mode and give the worst verdict: breaking, then unknown, then compatible."""
     from tallystick.schemas.compat import compare_bundled  # noqa: PLC0415 - loads when needed
 
     def clock() -> float:

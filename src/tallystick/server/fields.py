@@ -1,6 +1,6 @@
-"""The fields of a schema, as a person looks for them: path, type, whether required, PII mark.
+"""The fields of a schema for the catalog page: path, type, required, mark of personal data.
 
-Paths are those of the seed's inventory: `profile.full_name`, `addresses[].line`; a member named
+Paths are written as in the inventory: `profile.full_name`, `addresses[].line`; a member named
 by a pattern is `{pattern}`, one of any other name `*`. The walk goes through `$ref`, combinators
 and conditions. A schema that contains itself is listed once and not followed again, and one that
 is reached twice at the same path is walked once.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Field", "list_fields"]
 
 _MOST: Final = 2_000
-"""A schema with more fields than this is listed up to here."""
+"""Maximum number of listed fields of a schema."""
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "if", "then", "else")
 
 
@@ -103,7 +103,7 @@ def _member(
 
 
 def _element(schema: Any, tree: _Tree, path: str, within: frozenset[int]) -> Iterator[Field]:
-    """Give an array's element as a field of its own only when it is marked or has no members."""
+    """Give the element of an array as a field only if it is marked or has no members."""
     target = _follow(schema, tree.root)
     mark = _mark_of(schema) or _mark_of(target)
     if mark:
@@ -112,7 +112,7 @@ def _element(schema: Any, tree: _Tree, path: str, within: frozenset[int]) -> Ite
 
 
 def _follow(schema: Any, root: Any) -> Any:
-    """Follow `$ref` to what it names; give the schema itself when it names nothing we can read."""
+    """Follow a `$ref`; give the schema itself if the reference cannot be resolved."""
     seen: set[int] = set()
     while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
         if id(schema) in seen:

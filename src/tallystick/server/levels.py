@@ -1,11 +1,11 @@
-"""Confluent's compatibility levels, and the modes of comparison that each one asks for.
+"""Confluent's compatibility levels, and the comparison modes of each level.
 
-A level says who must be able to read whose messages. The rules say what reading means:
+A level says which readers must be able to read which messages. The rules define reading:
 
-    babelqueue  the seed's table: an optional field may be added, none may be removed
+    babelqueue  the rules of bqschema: an optional field may be added, none may be removed
     strict      containment of documents, nothing else
 
-There is one version per subject, so a `_TRANSITIVE` level asks what its plain level asks.
+A subject has one version, so a `_TRANSITIVE` level is the same as its plain level.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ RULES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 
 
 def modes_of(level: str, rules: str) -> tuple[str, ...]:
-    """Name the comparisons that must all hold under a level."""
+    """Give the comparison modes that must all hold under a level."""
     return RULES[rules][level.removesuffix("_TRANSITIVE")]
 
 
 def read_level(text: str) -> str:
-    """Read a level in any case, or say which there are."""
+    """Read a level, in upper or lower case."""
     if text.upper() in LEVELS:
         return text.upper()
     raise UsageError(
-        f"{text!r} is no compatibility level",
+        f"unknown compatibility level {text!r}",
         code="server.level",
-        hint=f"one of {', '.join(LEVELS)}",
+        hint=f"use one of: {', '.join(LEVELS)}",
     )

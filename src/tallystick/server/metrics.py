@@ -1,4 +1,4 @@
-"""What a Prometheus server may ask: requests, their time, reloads, checks. Text format 0.0.4."""
+"""Metrics for Prometheus (text format 0.0.4): requests, their time, reloads, checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 class Metrics:
-    """Counts since the start. Routes are the table's paths, so hostile paths add no series."""
+    """Counts since the start. Routes are the paths of the table, so unknown paths add no series."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()
@@ -27,7 +27,7 @@ class Metrics:
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Note one answered request."""
+        """Count one answered request."""
         self.requests[(method, route, status)] += 1
         self.seconds[route] += seconds
         buckets = self.buckets[route]
@@ -37,7 +37,7 @@ class Metrics:
 
 
 def render_metrics(metrics: Metrics, store: Store, pool: Pool) -> str:
-    """Write everything as text."""
+    """Write all metrics as text."""
     rows = [
         *_family("http_requests_total", "counter", "Requests answered.", (
             (_labels(method=method, route=route, status=str(status)), count)
@@ -46,17 +46,17 @@ def render_metrics(metrics: Metrics, store: Store, pool: Pool) -> str:
         *_histogram(metrics),
         *_family("registry_subjects", "gauge", "Subjects served.",
                  [("", len(store.snapshot.subjects))]),
-        *_family("registry_stale", "gauge", "1 while the files are broken and the last good "
-                 "registry is served.", [("", int(bool(store.error)))]),
+        *_family("registry_stale", "gauge", "1 while the registry files are invalid and the "
+                 "last valid registry is served.", [("", int(bool(store.error)))]),
         *_family("registry_loaded_timestamp_seconds", "gauge",
-                 "When the registry being served was read.", [("", round(store.loaded_at, 3))]),
+                 "Time when the served registry was read.", [("", round(store.loaded_at, 3))]),
         *_family("registry_reloads_total", "counter", "Attempts to read changed files.", [
             (_labels(result="failed"), store.failures), (_labels(result="ok"), store.reloads),
         ]),
-        *_family("candidates_total", "counter", "Candidate schemas examined.", (
+        *_family("candidates_total", "counter", "Candidate schemas checked.", (
             (_labels(verdict=verdict), count) for verdict, count in sorted(metrics.verdicts.items())
         )),
-        *_family("candidate_timeouts_total", "counter", "Candidates that exceeded their budget.",
+        *_family("candidate_timeouts_total", "counter", "Candidates that exceeded the time limit.",
                  [("", pool.timeouts)]),
     ]  # fmt: skip
     return "\n".join(rows) + "\n"

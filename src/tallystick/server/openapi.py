@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document of the REST face, built from the table of operations.
+"""The OpenAPI 3.1 document of the REST API, built from the table of operations.
 
-Its examples come from the registry being served, so that every one of them works when tried.
+Its examples come from the served registry, so every example works.
 """
 
 from __future__ import annotations
@@ -93,18 +93,18 @@ _CANDIDATE: Final = {
     "type": "object",
     "required": ["schema"],
     "properties": {
-        "schema": {**_STRING, "description": "The candidate: a JSON Schema as text"},
+        "schema": {**_STRING, "description": "The candidate schema: a JSON Schema as a string"},
         "schemaType": {"enum": ["JSON", "AVRO", "PROTOBUF", None], "default": "JSON"},
         "references": {"type": ["array", "null"], "maxItems": 0},
     },
 }
 _PATH_PARAMETERS: Final = {
     "subject": "The URN, percent-encoded",
-    "version": "A number, `latest` or -1",
+    "version": "A version number, `latest` or -1 (the latest)",
     "id": "The id of a schema",
     "guid": "The GUID of a schema",
-    "namespace": "A Kafka cluster, or -",
-    "name": "A topic",
+    "namespace": "The name of a Kafka cluster, or `-` for any",
+    "name": "The name of a topic",
 }
 
 
@@ -120,7 +120,7 @@ def build_openapi(examples: Mapping[str, Any]) -> dict[str, Any]:
         "info": {
             "title": "Tallystick schema registry",
             "version": __version__,
-            "description": "A registry kept in git, served read-only as Confluent's REST API.",
+            "description": "A schema registry kept in git, served read-only with Confluent's API.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -171,7 +171,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
         content: dict[str, Any] = {kind: {"schema": reference}}
         if operation.name == "page":
             content[REGISTRY_JSON] = {"schema": {"type": "object", "maxProperties": 0}}
-        out["200"] = {"description": "Done", "content": content}
+        out["200"] = {"description": "Success", "content": content}
     codes = sorted({*operation.errors, *((400,) if operation.query else ())})
     by_status: dict[int, list[int]] = {}
     for code in codes:

@@ -1,8 +1,8 @@
-"""The table of the REST face: one row per operation. Routes, OpenAPI and metrics all read it.
+"""The table of the REST API, one row for each operation; routes, OpenAPI and metrics use it.
 
 Confluent's paths and query parameters, as far as a registry in git can answer them, plus our own
 (`/catalog.json`, `/catalog/{subject}/compare`, `/healthz`, `/metrics`, `/openapi.json`, `/`).
-Writes are in the table too: they are refused by name (42205), not as unknown paths.
+Writes are in the table too: they are rejected with 42205, not with 404.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PARAMETERS: Final[dict[str, tuple[dict[str, Any], Any]]] = {
     "permanent": (_BOOLEAN, False),
     "force": (_BOOLEAN, False),
 }
-"""Every query parameter that is read: its schema and its value when left out."""
+"""Every query parameter: its schema and its default."""
 
 _PAGE: Final = ("offset", "limit")
 _DELETED: Final = ("deleted", "deletedOnly", "deleted_only")
@@ -61,7 +61,7 @@ class Operation:
 
 
 def _write(method: str, path: str, name: str, *query: str) -> Operation:
-    return Operation(method, path, name, "Refused: the registry is read-only over REST",
+    return Operation(method, path, name, "Always rejected: the registry is read-only over REST",
                      "Nothing", query, (42205,))  # fmt: skip
 
 
@@ -76,52 +76,52 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("POST", _S, "lookup", "Find the version of a subject that holds this schema",
               "FoundVersion", ("normalize", "deleted"), (40401, 40403, *_BODY), body=True),
     Operation("GET", _S + "/metadata", "metadata",
-              "Give the latest version whose owner and status are as asked", "Version",
+              "Get the latest version with the given owner and status", "Version",
               ("key", "value", "deleted"), (40401, 40403)),
     Operation("GET", _V, "versions", "List the versions of a subject", "Numbers",
               (*_DELETED, *_PAGE), (40401,)),
-    Operation("POST", _V, "register", "Give the id of a schema that is registered; else refuse",
+    Operation("POST", _V, "register", "Get the id of a registered schema; reject any other schema",
               "Id", ("normalize", "force"), (42205, *_BODY), body=True),
-    Operation("GET", _V + "/{version}", "version", "Give one version", "Version", ("deleted",),
+    Operation("GET", _V + "/{version}", "version", "Get one version", "Version", ("deleted",),
               (40401, 40402, 42202)),
-    Operation("GET", _V + "/{version}/schema", "version_schema", "Give the schema alone", "Schema",
+    Operation("GET", _V + "/{version}/schema", "version_schema", "Get only the schema", "Schema",
               ("deleted",), (40401, 40402, 42202)),
     Operation("GET", _V + "/{version}/referencedby", "referenced_by",
-              "List the ids that refer to this version: none, references are files", "Numbers",
+              "List the ids that refer to this version (always empty)", "Numbers",
               ("deleted", *_PAGE), (40401, 40402, 42202)),
     Operation("GET", "/schemas", "schemas", "List every schema", "Versions",
               ("subjectPrefix", "deleted", "latestOnly", *_PAGE)),
     Operation("GET", "/schemas/types", "types", "List the schema types", "Names"),
-    Operation("GET", "/schemas/ids/{id}", "schema", "Give a schema by its id", "IdentifiedSchema",
+    Operation("GET", "/schemas/ids/{id}", "schema", "Get a schema by its id", "IdentifiedSchema",
               ("subject", "fetchMaxId"), (40403,)),
-    Operation("GET", "/schemas/ids/{id}/schema", "schema_text", "Give the schema alone", "Schema",
+    Operation("GET", "/schemas/ids/{id}/schema", "schema_text", "Get only the schema", "Schema",
               ("subject",), (40403,)),
-    Operation("GET", "/schemas/ids/{id}/subjects", "schema_subjects", "List who uses an id",
+    Operation("GET", "/schemas/ids/{id}/subjects", "schema_subjects", "List the subjects of an id",
               "Names", ("subject", "deleted", *_PAGE), (40403,)),
     Operation("GET", "/schemas/ids/{id}/versions", "schema_versions",
-              "List the versions that have an id", "SubjectVersions",
+              "List the versions of an id", "SubjectVersions",
               ("subject", "deleted", *_PAGE), (40403,)),
-    Operation("GET", "/schemas/guids/{guid}", "schema_by_guid", "Give a schema by its GUID",
+    Operation("GET", "/schemas/guids/{guid}", "schema_by_guid", "Get a schema by its GUID",
               "GuidSchema", (), (40403,)),
     Operation("GET", "/schemas/guids/{guid}/ids", "guid_ids", "List the ids of a GUID",
               "Numbers", (), (40403,)),
-    Operation("POST", _C + "/{version}", "compatibility", "Judge a candidate against one version",
+    Operation("POST", _C + "/{version}", "compatibility", "Check a candidate against one version",
               "Compatibility", ("normalize", "verbose"), (40402, 42202, *_BODY), body=True),
-    Operation("POST", _C, "compatibility_all", "Judge a candidate against every version",
+    Operation("POST", _C, "compatibility_all", "Check a candidate against every version",
               "Compatibility", ("normalize", "verbose"), _BODY, body=True),
-    Operation("GET", "/config", "config", "Give the compatibility level", "Config",
+    Operation("GET", "/config", "config", "Get the compatibility level", "Config",
               ("defaultToGlobal",)),
-    Operation("GET", "/config/{subject}", "subject_config", "Give the level of a subject",
+    Operation("GET", "/config/{subject}", "subject_config", "Get the level of a subject",
               "Config", ("defaultToGlobal",), (40401,)),
-    Operation("GET", "/mode", "mode", "Give the mode: READONLY", "Mode", ("defaultToGlobal",)),
-    Operation("GET", "/mode/{subject}", "subject_mode", "Give the mode of a subject", "Mode",
+    Operation("GET", "/mode", "mode", "Get the mode: READONLY", "Mode", ("defaultToGlobal",)),
+    Operation("GET", "/mode/{subject}", "subject_mode", "Get the mode of a subject", "Mode",
               ("defaultToGlobal",), (40409,)),
-    Operation("GET", "/contexts", "contexts", "List the contexts: the default one", "Names", _PAGE),
+    Operation("GET", "/contexts", "contexts", "List the contexts: the default", "Names", _PAGE),
     Operation("GET", "/associations/resources/{namespace}/{name}", "associations",
-              "List the subjects associated with a topic: none", "Associations",
+              "List the subjects of a topic (always empty)", "Associations",
               ("resourceType", "associationType", *_PAGE)),
-    Operation("GET", "/v1/metadata/id", "metadata_id", "Give the name of this cluster", "Scope"),
-    Operation("GET", "/v1/metadata/version", "metadata_version", "Give the version of the server",
+    Operation("GET", "/v1/metadata/id", "metadata_id", "Get the name of this cluster", "Scope"),
+    Operation("GET", "/v1/metadata/version", "metadata_version", "Get the version of the server",
               "ServerVersion"),
     _write("DELETE", _S, "delete_subject", "permanent"),
     _write("DELETE", _V + "/{version}", "delete_version", "permanent"),
@@ -133,12 +133,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     _write("DELETE", "/mode", "delete_mode"),
     _write("PUT", "/mode/{subject}", "set_subject_mode", "force"),
     _write("DELETE", "/mode/{subject}", "delete_subject_mode"),
-    Operation("GET", "/catalog.json", "catalog", "Everything the catalog page shows", "Catalog"),
+    Operation("GET", "/catalog.json", "catalog", "The data of the catalog page", "Catalog"),
     Operation("POST", "/catalog/{subject}/compare", "compare",
-              "Judge a candidate, with the changes and the witness", "Comparison", (),
+              "Check a candidate; list its changes and a witness", "Comparison", (),
               (40401, *_BODY), body=True),
-    Operation("GET", "/healthz", "health", "Tell whether the files are good", "Health"),
-    Operation("GET", "/metrics", "metrics", "Figures for Prometheus", "Text"),
+    Operation("GET", "/healthz", "health", "Tell whether the registry files are valid", "Health"),
+    Operation("GET", "/metrics", "metrics", "Metrics for Prometheus", "Text"),
     Operation("GET", "/openapi.json", "openapi", "This document", "Document"),
 )  # fmt: skip
 
@@ -160,10 +160,12 @@ def _read_value(name: str, text: str) -> Any:
     if schema is _BOOLEAN:
         if text.lower() in ("true", "false"):
             return text.lower() == "true"
-        raise Fault(400, f"The query parameter '{name}' is true or false")
+        raise Fault(400, f"The query parameter '{name}' must be true or false")
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdecimal() and len(digits) < 12:
         number = int(text)
         if schema["minimum"] <= number <= schema["maximum"]:
             return number
-    raise Fault(400, f"The query parameter '{name}' is a whole number from {schema['minimum']}")
+    raise Fault(
+        400, f"The query parameter '{name}' must be an integer of at least {schema['minimum']}"
+    )

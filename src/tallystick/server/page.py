@@ -1,7 +1,7 @@
-"""The catalog page: one file that needs nothing else, and a policy that allows nothing else.
+"""The catalog page: one file without dependencies, and a strict content security policy.
 
-The browser runs exactly the script and the style that stand in the file (by their hash) and talks
-to this server only, so that no text from a schema can ever become code.
+The browser runs only the script and the style of this file (by their hash) and connects
+only to this server, so text from a schema can never become code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A few worker processes, so that no candidate can hold up the server.
+"""A pool of worker processes, so that no candidate can block the server.
 
-A job that exceeds the budget costs its worker its life: the process is killed and another takes
-its place; one that does not come up is started again. Reads never wait for this. When too many
-candidates wait, new ones are turned away, and so is one for which no worker comes free.
+If a job exceeds its time limit, its worker is killed and a new one is
+started; a worker that does not start is started again. Reads never wait for workers. If too many
+candidates wait, or no worker becomes free in time, a candidate is rejected.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _WAITING: Final = 32
 _START_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 1.0
 _PATIENCE: Final = 30.0
-"""Seconds that a candidate waits for a worker before it is turned away."""
+"""Maximum seconds that a candidate waits for a worker."""
 _log: Final = logging.getLogger("tallystick.server")
 
 
 class Busy(UsageError):
-    """Too many candidates wait already."""
+    """Too many candidates are waiting."""
 
 
 class Pool:
-    """Workers at rest stand in `idle`; `waiting` counts the jobs that were let in."""
+    """The idle workers are in `idle`; `waiting` counts the accepted jobs."""
 
     def __init__(self, budget: float = BUDGET_SECONDS, patience: float = _PATIENCE) -> None:
         self.budget = budget
@@ -55,7 +55,7 @@ class Pool:
         self._decoder: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
 
     async def open(self) -> None:
-        """Start the workers; the first must come up before anything is served."""
+        """Start the workers; the first must be ready before the server answers."""
         await self._start()
         for _ in range(_WORKERS - 1):
             self._start_soon()
@@ -70,16 +70,16 @@ class Pool:
             await self._end(process)
 
     async def examine(self, job: Job) -> Report:
-        """Give the report on a candidate, within the budget once a worker is free."""
+        """Check a candidate; the time limit starts when a worker is free."""
         if self.waiting >= _WAITING:
-            raise Busy("too many candidates are being checked", code="server.busy")
+            raise Busy("the server is checking too many schemas", code="server.busy")
         self.waiting += 1
         try:
             async with asyncio.timeout(self.patience):
                 process = await self._idle.get()
         except TimeoutError:
             self.waiting -= 1
-            raise Busy("no worker came free", code="server.busy") from None
+            raise Busy("no worker became free in time", code="server.busy") from None
         try:
             return await self._ask(process, job)
         finally:
@@ -94,10 +94,10 @@ class Pool:
         except TimeoutError:
             self.timeouts += 1
             return Report(
-                fault=f"The schema could not be checked within {self.budget} seconds: simplify it"
+                fault=f"Checking the schema took more than {self.budget} seconds: simplify it"
             )
         except (asyncio.IncompleteReadError, ConnectionError):
-            return Report(fault="The schema cannot be checked: it needs too much memory")
+            return Report(fault="Checking the schema needs too much memory: simplify the schema")
         finally:
             if answered:
                 self._idle.put_nowait(process)
@@ -115,12 +115,12 @@ class Pool:
             task.add_done_callback(self._starting.discard)
 
     async def _start_surely(self) -> None:
-        """Start a worker, again and again if need be: without one nothing is ever judged."""
+        """Start a worker, and repeat until it starts: every check needs a worker."""
         while True:
             try:
                 await self._start()
             except (Unavailable, OSError) as error:
-                _log.error("%s: trying again", error)
+                _log.error("%s; the server tries again", error)
                 await asyncio.sleep(_AGAIN_SECONDS)
             else:
                 return

@@ -1,6 +1,6 @@
-"""What needs only the snapshot: each function answers one operation of the table.
+"""The operations that need only the snapshot: one function for each operation.
 
-Every subject has exactly one version, as the seed says: version 1, which is also `latest`.
+Every subject has exactly one version: version 1, which is also `latest`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["READS", "Call", "Service", "find_subject", "is_latest", "read_versio
 
 @dataclass(slots=True)
 class Service:
-    """What the handlers share: the registry, the workers, the level and the figures."""
+    """Shared by the handlers: the registry, the workers, the level and the metrics."""
 
     store: Store
     pool: Pool
@@ -39,13 +39,13 @@ class Service:
 
     @property
     def snapshot(self) -> Snapshot:
-        """Give the registry as it is served now."""
+        """Give the registry that is served now."""
         return self.store.snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: decoded path segments, checked query parameters, body, what is accepted."""
+    """One request: decoded path segments, checked query parameters, body, accepted types."""
 
     path: Mapping[str, str]
     query: Mapping[str, Any]
@@ -62,7 +62,7 @@ def find_subject(service: Service, call: Call) -> Subject:
 
 
 def read_version(text: str) -> int:
-    """Read a version as Confluent does: `latest` in any case and -1 are the last one."""
+    """Read a version as Confluent does: `latest` (in any case) and -1 mean the last one."""
     word = text.strip()
     if word.lower() == "latest" or word == "-1":
         return 1
@@ -72,7 +72,7 @@ def read_version(text: str) -> int:
 
 
 def is_latest(text: str) -> bool:
-    """Tell whether a version is named as the last one."""
+    """Tell whether a version is `latest` or -1."""
     return text.strip().lower() in ("latest", "-1")
 
 
@@ -144,7 +144,7 @@ def _schema(service: Service, call: Call) -> Answer:
 
 
 def _metadata(service: Service, call: Call) -> Answer:
-    """Give the version if the asked pairs are its owner and status, Confluent's metadata here."""
+    """Give the version if the pairs match its owner and status (Confluent's metadata)."""
     subject = find_subject(service, call)
     known = {"owner": subject.entry.owner, "status": subject.entry.status}
     asked = zip(call.query["key"], call.query["value"], strict=False)
@@ -209,7 +209,7 @@ def _refuse(_: Service, __: Call) -> Answer:
 
 
 def _page(_: Service, call: Call) -> Answer:
-    """Show the page, unless the client says that it wants JSON: then Confluent's empty object."""
+    """Give the page; a client that asks for JSON gets an empty object, as from Confluent."""
     if "json" in call.accept and "text/html" not in call.accept:
         return give({})
     return load_page()
@@ -296,4 +296,4 @@ READS: Final[dict[str, Callable[[Service, Call], Answer]]] = {
     "metrics": _metrics,
     "openapi": _openapi,
 }
-"""The operations that are answered at once."""
+"""The operations that need no worker."""

@@ -1,8 +1,8 @@
-"""Serve what git holds now: look at the files, load again when one changed, keep the last good.
+"""Reload the registry when a file changes; keep the last valid registry.
 
-The registry on disk may be broken for a moment (a checkout under way) or for long (a bad merge).
-Neither is the clients' concern: the last good snapshot stays, and `error` says what is wrong
-until the files are good again.
+The files may be invalid for a moment (during a checkout) or for long (after a bad merge).
+Clients do not notice: the last valid snapshot stays, and `error` says what is wrong
+until the files are valid again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log: Final = logging.getLogger("tallystick.server")
 
 @dataclass(slots=True)
 class Store:
-    """The one thing that changes while we serve: which snapshot, since when, and what is wrong."""
+    """The only mutable state of the server: the snapshot, its time, and the current error."""
 
     registry: Path
     snapshot: Snapshot
@@ -39,7 +39,7 @@ class Store:
 
 
 def open_store(registry: Path) -> Store:
-    """Load the registry for the first time, or raise why it cannot be served."""
+    """Load the registry for the first time, or raise an error."""
     attempt = load_snapshot(registry)
     if attempt.error is not None:
         raise attempt.error
@@ -48,12 +48,12 @@ def open_store(registry: Path) -> Store:
 
 
 def has_changed(attempt: Loaded) -> bool:
-    """Tell whether any file that decided the last attempt looks different now."""
+    """Tell whether any file of the last attempt has changed."""
     return any(stamp_of(path) != stamp for path, stamp in attempt.stamps.items())
 
 
 def refresh(store: Store) -> bool:
-    """Load again if a file changed, and tell whether that was tried."""
+    """Reload if a file changed; tell whether there was a reload."""
     if not has_changed(store.attempt):
         return False
     accept(store, load_snapshot(store.registry))
@@ -61,22 +61,27 @@ def refresh(store: Store) -> bool:
 
 
 def accept(store: Store, attempt: Loaded) -> None:
-    """Take a new snapshot, or note why the last good one stays."""
+    """Take a new snapshot, or store the error and keep the last valid one."""
     store.attempt = attempt
     if attempt.snapshot is None:
         store.failures += 1
         store.error = str(attempt.error)
-        _log.error("the registry is broken, the last good one is served: %s", store.error)
+        _log.error(
+            "the registry files are invalid; the server keeps the last valid registry: %s",
+            store.error,
+        )
         return
     store.snapshot, store.error, store.loaded_at = attempt.snapshot, "", time.time()
     store.reloads += 1
-    _log.info("the registry was read again: %d subjects", len(attempt.snapshot.subjects))
+    _log.info(
+        "the registry changed and was read again: %d subjects", len(attempt.snapshot.subjects)
+    )
 
 
 async def keep_fresh(store: Store, seconds: float) -> None:
-    """Look for changes for ever; reading happens beside the event loop.
+    """Check for changes until cancelled; files are read outside the event loop.
 
-    What nobody foresaw ends one look, not the watch: it is told, and the last good registry stays.
+    An unexpected error ends one check, not the loop: it is logged, and the registry stays.
     """
     while True:
         await asyncio.sleep(seconds)
@@ -85,4 +90,4 @@ async def keep_fresh(store: Store, seconds: float) -> None:
         except Exception as error:  # noqa: BLE001 - the last resort: logged, told, not swallowed
             store.failures += 1
             store.error = f"internal fault: {type(error).__name__}: {error}"
-            _log.exception("the registry could not be looked at")
+            _log.exception("checking the registry for changes failed")

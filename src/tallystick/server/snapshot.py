@@ -1,11 +1,11 @@
-"""One state of the registry as it is served: every subject with its id and its ready answer.
+"""A snapshot is one state of the served registry: every subject with its id and its answer.
 
 A snapshot is a function of the files that were read. `load_snapshot` also gives those files with
-their stamps, even when it fails, because exactly a change of one of them can change the outcome.
+their stamps, even if it fails, because only a change of one of them can change the outcome.
 A registry that does not load, or holds a schema that does not compile, is never served.
 
-The seed serves each schema file verbatim. A schema that refers to other files would be useless to
-a client that has no files, so that one is served with its references brought in.
+Each schema file is served verbatim. A schema that refers to other files would be useless to
+a client without these files, so it is served with its references brought in.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "Snapshot", "Stamp", "Subject", "load_snapshot", "manifest_of", "stamp_of"]
 
 Stamp = tuple[int, int, int, int] | None
-"""What tells two states of a file apart; None when it is not there."""
+"""The state of a file (changes with every write); None if the file is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Subject:
 class Snapshot:
     """Every subject in lexical order, and by id; `unlocked` are those that `ids.lock` lacks.
 
-    `shared` are the texts of the files that are no subject's own, `listing` is what the catalog
-    page shows, as JSON.
+    `shared` are the texts of files that belong to no subject, `listing` is the data of the catalog
+    page, as JSON.
     """
 
     catalog: Catalog
@@ -77,7 +77,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The outcome of one attempt: a snapshot or an error, and the files that decided it."""
+    """The outcome of one attempt to load: a snapshot or an error, and the files that were read."""
 
     snapshot: Snapshot | None
     error: TallystickError | None
@@ -90,7 +90,7 @@ def manifest_of(registry: Path) -> Path:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Look at a file without reading it."""
+    """Give the stamp of a file without reading it."""
     try:
         seen = os.stat(path)  # noqa: PTH116 - one system call, several hundred times a second
     except OSError:
@@ -99,7 +99,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def load_snapshot(registry: Path) -> Loaded:
-    """Read the registry and its lock; an error is part of the answer."""
+    """Read the registry and its lock; an error is returned, not raised."""
     manifest = manifest_of(registry)
     root = manifest.parent
     stamps: dict[Path, Stamp] = {}

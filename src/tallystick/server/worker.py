@@ -1,8 +1,8 @@
-"""A process that examines candidates, one at a time, and may be killed at any moment.
+"""A process that checks candidates, one at a time, and may be killed at any moment.
 
 Frames on stdin and stdout: four bytes of length, then MessagePack. The first frame out is empty
 and says that the imports are done. The process ends when its stdin does, so it never outlives
-the server. It is nicer than the server to the other processes of the machine and may not take
+the server. It runs with a lower priority than the server and may not use
 more than `_MEMORY` bytes of memory.
 
     python -m tallystick.server.worker
@@ -45,12 +45,12 @@ def main() -> None:
 
 
 def _examine(job: Job) -> Report:
-    """Examine; what the machine runs out of is the candidate's fault, anything else is ours."""
+    """Check a candidate; a lack of memory or stack is its fault, any other error is ours."""
     try:
         return examine(job)
     except (RecursionError, MemoryError) as error:
         kind = type(error).__name__
-        return Report(fault=f"The schema is too deep or too large to be checked ({kind})")
+        return Report(fault=f"The schema is too deep or too large to check ({kind}): simplify it")
     except Exception:  # noqa: BLE001 - the process boundary: the server reports and logs it
         return Report(defect=traceback.format_exc())
 

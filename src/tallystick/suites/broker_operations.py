@@ -1,4 +1,4 @@
-"""The operations of the subject protocol about brokers, done by the package's own functions."""
+"""The broker operations of the protocol, done by the package's own functions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def to_text(data: bytes) -> str:
 
 
 def project(given: Given) -> Result:
-    """Give what the broker natively carries."""
+    """Give the native frame of a message."""
     frame = bindings.project(
         find_binding(given["broker"]),
         envelopes.decode(to_bytes(given)),
@@ -92,7 +92,7 @@ def gate(given: Given) -> Result:
 
 
 def settle(given: Given) -> Result:
-    """Say how a delivery that the gate turned away ends, and what is written."""
+    """Settle a delivery that failed the version check; give the outcome and the written record."""
     outcome = settle_gated(
         find_binding(given["broker"]).settle,
         given.get("on_unknown_urn"),
@@ -104,7 +104,7 @@ def settle(given: Given) -> Result:
 
 
 def exhaustion(given: Given) -> Result:
-    """Say how a delivery that failed ends."""
+    """Settle a failed delivery."""
     binding = find_binding(given["broker"])
     attempts = bindings.reconcile(binding, given.get("body_attempts"), given.get("native", {}))
     ended = exhaust(
@@ -125,7 +125,7 @@ def _ended(ended: Settlement) -> Result:
 
 
 def poison(given: Given) -> Result:
-    """Say how a poison body ends."""
+    """Settle a poison body."""
     options = {key: given[key] for key in ("dlq_write", "writer", "tiers") if key in given}
     binding = find_binding(given["broker"])
     ended = settle_poison(
@@ -236,7 +236,7 @@ _TIER_MODES: Final[dict[str, Callable[[Given], Result]]] = {
 
 
 def names_of(given: Given) -> Result:
-    """Say what a broker calls the keys, topics and queues of a queue."""
+    """Give the broker's names for the keys, topics and queues of a queue."""
     table = find_binding(given["broker"], given.get("layout", "")).names
     options = {key: given[key] for key in ("suffix", "prefix", "fifo") if key in given}
     return {"keys": names(table, given["queue"], **options)}
@@ -248,14 +248,14 @@ def redis_score(given: Given) -> Result:
 
 
 def reinject(given: Given) -> Result:
-    """Say where a parked record goes back to, and with which headers."""
+    """Give the topic and the headers with which a record returns from a tier topic."""
     headers = {key: value.encode() for key, value in given["headers"].items()}
     topic = return_topic(headers)
     return {"topic": topic, "headers": _readable(returned_headers(headers))}
 
 
 def due(given: Given) -> Result:
-    """Say when a parked record goes back."""
+    """Give the time when a record returns from a tier topic."""
     return {"due_ms": delays.due_at(given["timestamp_ms"], given["tier_ms"], given["now_ms"])}
 
 
@@ -291,4 +291,4 @@ BROKER_OPERATIONS: Final[dict[str, Callable[[Given], Result]]] = {
     "element": element,
     "read_element": opened_element,
 }
-"""Operation -> the function that does it, for what brokers carry."""
+"""Broker operation -> the function that does it."""

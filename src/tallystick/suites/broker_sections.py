@@ -1,4 +1,4 @@
-"""The sections of a suite about what brokers carry: case -> calls.
+"""The broker sections of a suite: case -> calls.
 
 One small function per kind of section, in the words of docs/reference/protocol.md and `rules`.
 Cases that need a live Redis are in `redis_sections`.

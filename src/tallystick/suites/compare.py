@@ -1,8 +1,8 @@
-"""JSON compared exactly: what a judge may call equal.
+"""Exact comparison of JSON values.
 
 Types are distinct: `true` is not `1`, `1` is not `1.0`, `{}` is not `[]`, `-0.0` is not `0.0`.
-Integers are exact at any size; a number beyond a double keeps its digits. Order of members does not
-count, the last of two members with one name wins. What is not there is `...`.
+Integers are exact at any size; a number too large for a double keeps its digits. Member order
+is ignored; of two members with the same name the last one wins. `...` means a missing value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _fraction(text: str) -> float | Decimal:
 
 
 def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
+    raise ValueError(f"{text} is not a JSON value")
 
 
 def parse(text: str | bytes) -> Any:
@@ -43,11 +43,11 @@ def parse(text: str | bytes) -> Any:
             decoded, parse_int=_whole, parse_float=_fraction, parse_constant=_constant
         )
     except RecursionError as error:
-        raise ValueError("it nests deeper than the judge reads") from error
+        raise ValueError("nested too deep to compare") from error
 
 
 def same(expected: Any, found: Any) -> bool:
-    """Say whether two JSON values are equal, types and all."""
+    """Tell whether two JSON values are equal, including their types."""
     return next(compare(expected, found), None) is None
 
 
@@ -57,7 +57,7 @@ def compare(expected: Any, found: Any, pointer: str = "") -> Iterator[Difference
 
 
 def contain(expected: Any, found: Any, pointer: str = "") -> Iterator[Difference]:
-    """Name every place where `found` lacks what `expected` holds; more members are allowed."""
+    """Name every place where `found` differs from `expected`; extra members are allowed."""
     return _walk(expected, found, pointer, extra=False)
 
 
@@ -96,7 +96,7 @@ def _escape(name: str) -> str:
 
 
 def lookup(document: Any, pointer: str) -> Any:
-    """Give the value at an RFC 6901 pointer, or `...` when there is none."""
+    """Give the value at an RFC 6901 pointer, or `...` if it does not exist."""
     value = document
     for part in pointer.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")

@@ -1,6 +1,6 @@
-"""Which suites there are, and loading just those that the patterns ask for.
+"""Find the suites and load only those that the patterns select.
 
-Without a pattern that is our own standard. The public suite is fetched only when a pattern can
+The default is our own standard. The public suite is fetched only when a pattern can
 select from it (`public/**`), and the CloudEvents cases are read only for `cloudevents/**`. A folder
 with a manifest of the same grammar is a suite too; one with the official CloudEvents files is
 theirs. A folder whose manifest cannot be used is a mistake in the request, not a finding.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.suites.cloudevents import NAME as CLOUDEVENTS
-from tallystick.suites.cloudevents import holds_official, load_cloudevents
+from tallystick.suites.cloudevents import conformance_in, load_cloudevents
 from tallystick.suites.load import Suite, load
 from tallystick.suites.public import NAME as PUBLIC
 from tallystick.suites.public import load_public
@@ -33,7 +33,7 @@ def find_suites(
     patterns: Sequence[str], folder: Path | None, say: Callable[[str], None]
 ) -> list[Suite]:
     """Load the suites that patterns can select from; a folder alone stands for all of it."""
-    if folder is not None and holds_official(folder):
+    if folder is not None and conformance_in(folder):
         return [load_cloudevents(folder, say)]
     if folder is not None:
         return [load_folder(folder)]

@@ -1,10 +1,11 @@
-"""`judge(case, result)` is the only place that says passed or failed; it is pure.
+"""`judge(case, result)` alone decides between passed and failed; it is pure.
 
 A case of several steps gives a list of results and expects something of each; pointers then begin
 with `/steps/<n>`, and a step that was not answered is a difference too. A rejection that nobody
 expected is one difference, not one per missing member. Naming native types is optional in the
 protocol: where a case asks for them and the subject names none, all else is judged, and what has no
-difference is unsupported, never passed.
+difference is unsupported, never passed. The same holds for warnings, where the implementation has
+declared at its start that it has none.
 """
 
 from __future__ import annotations
@@ -25,18 +26,31 @@ STEPS: Final = "steps"
 """The operation of a case that makes several calls; `given` and `expect` hold one entry each."""
 
 _TYPES: Final = "types"
-_NO_TYPES: Final = "all else is right, but the subject names no native types"
+_NO_TYPES: Final = "everything else is correct, but the implementation reports no native types"
+_WARNINGS: Final = ("warned", "warnings")
+_NO_WARNINGS: Final = (
+    "everything else is correct, but the implementation declares that it has no warnings"
+)
 _MOST_DIFFERENCES: Final = 20
 _LONGEST_VALUE: Final = 2000
 
 
-def judge(case: Case, result: dict[str, Any], milliseconds: float = 0.0) -> Verdict:
-    """Compare what the subject answered with what the case expects."""
+def judge(
+    case: Case, result: dict[str, Any], milliseconds: float = 0.0, *, warnings: bool = True
+) -> Verdict:
+    """Compare the implementation's answer with what the case expects.
+
+    `warnings` is False when the implementation has declared that it never warns.
+    """
+    expect = case.expect if warnings else _without_warnings(case.expect)
     differences = tuple(
-        _shorten(one) for one in islice(_differences(case, result), _MOST_DIFFERENCES)
+        _shorten(one)
+        for one in islice(_differences(case.operation, expect, result), _MOST_DIFFERENCES)
     )
     if not differences and _lacks_types(case.expect, result):
         return Verdict(case.name, Outcome.UNSUPPORTED, _NO_TYPES, (), milliseconds)
+    if not differences and not warnings and _asks_for_warning(case.expect):
+        return Verdict(case.name, Outcome.UNSUPPORTED, _NO_WARNINGS, (), milliseconds)
     outcome = Outcome.FAILED if differences else Outcome.PASSED
     return Verdict(case.name, outcome, "", differences, milliseconds)
 
@@ -50,16 +64,31 @@ def _lacks_types(expect: dict[str, Any], result: dict[str, Any]) -> bool:
     return own or any(_lacks_types(*step) for step in steps)
 
 
-def _differences(case: Case, result: dict[str, Any]) -> Iterator[Difference]:
-    if case.operation != STEPS:
-        yield from _apply(case.expect, result)
+def _without_warnings(expect: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a case says about warnings, in the case and in each of its steps."""
+    rest = {name: wanted for name, wanted in expect.items() if name not in _WARNINGS}
+    if STEPS in rest:
+        rest[STEPS] = [_without_warnings(step) for step in rest[STEPS]]
+    return rest
+
+
+def _asks_for_warning(expect: dict[str, Any]) -> bool:
+    own = any(expect.get(name) for name in _WARNINGS)
+    return own or any(_asks_for_warning(step) for step in expect.get(STEPS, ()))
+
+
+def _differences(
+    operation: str, expect: dict[str, Any], result: dict[str, Any]
+) -> Iterator[Difference]:
+    if operation != STEPS:
+        yield from _apply(expect, result)
         return
-    expected, answered = case.expect[STEPS], result[STEPS]
-    for number, (expect, one) in enumerate(zip_longest(expected, answered, fillvalue=...)):
-        if expect is ... or one is ...:
-            yield Difference(f"/{STEPS}/{number}", expect, one)
+    expected, answered = expect[STEPS], result[STEPS]
+    for number, (wanted, one) in enumerate(zip_longest(expected, answered, fillvalue=...)):
+        if wanted is ... or one is ...:
+            yield Difference(f"/{STEPS}/{number}", wanted, one)
             continue
-        for found in _apply(expect, one):
+        for found in _apply(wanted, one):
             yield Difference(f"/{STEPS}/{number}{found.pointer}", found.expected, found.found)
 
 
@@ -75,7 +104,7 @@ def _apply(expect: dict[str, Any], result: dict[str, Any]) -> Iterator[Differenc
 
 
 def writable(text: str) -> str:
-    """Give text that UTF-8 can carry: half a surrogate pair becomes its escape."""
+    """Give a text that UTF-8 can carry: a lone surrogate becomes its escape."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

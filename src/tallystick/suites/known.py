@@ -1,10 +1,10 @@
 """Known failures: `pattern -> reason`, in JSON or TOML.
 
 They still run. When one passes, the record raises an alarm (law 8). Patterns at the top hold for
-every subject; those in a table named like a subject hold for that one, and a table that is called
-like no subject is an error. So is a pattern that matches no case, for then the list is stale; but
-only the suites that are loaded can tell, so a pattern for another suite is left alone. A list that
-cannot be used is a mistake in the request (exit 2), not a finding about a subject.
+every implementation; a table with the name of an implementation holds patterns for it. A table
+with an unknown name is an error. So is a pattern that matches no case, because the list is stale;
+a pattern for a suite that is not loaded is ignored. A list that
+cannot be used is a usage error (exit 2), not a finding about an implementation.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ Known = dict[str, str]
 
 
 def read_known(text: bytes, *, toml: bool, subject: str, subjects: Container[str] = ()) -> Known:
-    """Give the patterns and reasons that hold for one subject; tables may be called `subjects`."""
+    """Give the known failures of one implementation; `subjects` are the allowed table names."""
     try:
         content = tomllib.loads(text.decode()) if toml else json.loads(text.decode())
     except UnicodeDecodeError:
-        raise _unreadable("it is not UTF-8") from None
+        raise _unreadable("the file is not UTF-8") from None
     except RecursionError:
-        raise _unreadable("it nests too deep") from None
+        raise _unreadable("the file is nested too deep") from None
     except ValueError as error:
         raise _unreadable(str(error)) from error
     if not isinstance(content, dict):
-        raise _unreadable("it is not an object")
+        raise _unreadable("the file must hold an object")
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     for name, entries in tables.items():
         if name != subject and name not in subjects:
             raise UsageError(
-                f"the list of known failures has a table for {name!r}, which is no subject here",
+                f"the list of known failures has a table for an unknown implementation: {name!r}",
                 code="known_subject",
-                hint="`tally suite subjects` shows the names; a command goes by its program's name",
+                hint="`tally suite subjects` shows the names; for a command, use its program name",
             )
         _check_reasons(entries)
     everywhere = {name: value for name, value in content.items() if name not in tables}
@@ -56,7 +56,7 @@ def _unreadable(why: str) -> UsageError:
     return UsageError(
         f"cannot read the list of known failures: {why}",
         code="known_unreadable",
-        hint='JSON or TOML is due, `pattern -> reason`: {"suite/case*": "why it fails"}',
+        hint='write JSON or TOML, `pattern -> reason`: {"suite/case*": "why it fails"}',
     )
 
 
@@ -64,14 +64,14 @@ def _check_reasons(entries: Mapping[str, Any]) -> None:
     for pattern, reason in entries.items():
         if not isinstance(reason, str) or not reason.strip():
             raise UsageError(
-                f"known failure {pattern!r} has no reason",
+                f"the known failure {pattern!r} has no reason",
                 code="known_without_reason",
                 hint='say why it fails: `pattern = "reason"`',
             )
 
 
 def check_known(known: Mapping[str, str], cases: Iterable[Case]) -> None:
-    """Refuse a pattern for a loaded suite that matches none of its cases."""
+    """Raise `UsageError` for a pattern of a loaded suite that matches none of its cases."""
     names = [case.name for case in cases]
     suites = {name.split("/", maxsplit=1)[0] for name in names}
     for pattern in known:
@@ -79,12 +79,12 @@ def check_known(known: Mapping[str, str], cases: Iterable[Case]) -> None:
         loaded = any(may_begin_with(pattern, suite) for suite in suites)
         if loaded and not any(map(test, names)):
             raise UsageError(
-                f"known failure {pattern!r} matches no case",
+                f"the known failure {pattern!r} matches no case",
                 code="known_matches_nothing",
-                hint="take it out of the list, or correct its name",
+                hint="remove it from the list, or correct the pattern",
             )
 
 
 def reason_for(known: Mapping[str, str], name: str) -> str:
-    """Give the reason why a case is known to fail, or nothing."""
+    """Give the reason of a known failure, or an empty text."""
     return next((reason for pattern, reason in known.items() if match(pattern)(name)), "")

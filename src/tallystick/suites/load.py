@@ -46,13 +46,13 @@ def load(name: str, read: Callable[[str], bytes]) -> Suite:
         scopes = {section: str(about["scope"]) for section, about in sections.items()}
         version = str(manifest["conformance_version"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _rejected(name, f"its manifest cannot be read ({error!r})") from error
+        raise _rejected(name, f"cannot read manifest.json ({error!r})") from error
     cases = tuple(
         case for section in sections for case in _load_section(name, section, manifest, read)
     )
     twice = [one for one, times in Counter(case.name for case in cases).items() if times > 1]
     if twice:
-        raise _rejected(name, f"two cases are called {twice[0]!r}")
+        raise _rejected(name, f"two cases have the name {twice[0]!r}")
     return Suite(name, version, scopes, cases)
 
 
@@ -60,19 +60,19 @@ def _load_section(
     suite: str, section: str, manifest: dict[str, Any], read: Callable[[str], bytes]
 ) -> Iterator[Case]:
     if section not in manifest:
-        raise _rejected(suite, f"section {section!r} is announced and not there")
+        raise _rejected(suite, f"section {section!r} is listed in `sections` but missing")
     block = manifest[section]
     whole = {"cases": block} if isinstance(block, list) else block
     if not isinstance(whole, dict):
-        raise _rejected(suite, f"section {section!r} is neither a list nor an object")
+        raise _rejected(suite, f"section {section!r} must be a list or an object")
     for identifier, sub, case, around in _enumerate(suite, section, whole):
         name = f"{suite}/{section}/{identifier}"
         if not name.isprintable():
-            raise _rejected(suite, f"the name {name!r} is not printable")
+            raise _rejected(suite, f"the case name {name!r} is not printable")
         try:
             yield adapt(name, Raw(section, sub, case, around, whole, read))
         except (ValueError, KeyError, TypeError, AttributeError, LookupError) as error:
-            raise _rejected(suite, f"case {name!r} cannot be read ({error!r})") from error
+            raise _rejected(suite, f"cannot read case {name!r} ({error!r})") from error
 
 
 def _enumerate(
@@ -94,7 +94,7 @@ def _enumerate(
 
 def _objects(suite: str, place: str, cases: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
-        raise _rejected(suite, f"the cases of {place} are not a list of objects")
+        raise _rejected(suite, f"the cases of {place} must be a list of objects")
     return enumerate(cases)
 
 

@@ -1,4 +1,4 @@
-"""The sections of a suite about the message itself and the rules beside it: case -> calls.
+"""The sections of a suite about the message itself and its rules: case -> calls.
 
 One small function per kind of section, in the words of docs/reference/protocol.md and `rules`.
 """

@@ -1,7 +1,7 @@
-"""The operations of the subject protocol, each done by the package's own functions.
+"""The operations of the protocol, each done by the package's own functions.
 
 A function takes `given` and gives `result` (docs/reference/protocol.md). `Rejected` and `Refused`
-pass through: the subject turns them into a rejection.
+pass through: the caller turns them into a rejection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick.core import envelope as envelopes
 from tallystick.core import splice
 from tallystick.core.canonical import canonical_exact
-from tallystick.core.errors import Refused
+from tallystick.core.errors import Refused, Rejected
 from tallystick.events.subject import EVENT_OPERATIONS
 from tallystick.runtime.idempotency import effects
 from tallystick.runtime.retry import Backoff, backoff_range
@@ -41,12 +41,16 @@ def _value(given: Given, member: str) -> Any:
 
 
 def canonical(given: Given) -> Result:
-    """Give the canonical bytes of a message."""
-    return {"bytes_base64": to_text(envelopes.encode(envelopes.decode(to_bytes(given))))}
+    """Read a body as a consumer does (decode, then accept), and give its canonical bytes."""
+    envelope = envelopes.decode(to_bytes(given))
+    reason = envelopes.reason_not_accepted(envelope)
+    if reason is not None:
+        raise Rejected(reason, code="not_accepted")
+    return {"bytes_base64": to_text(envelopes.encode(envelope))}
 
 
 def decode(given: Given) -> Result:
-    """Sort a body, and say what a good one holds."""
+    """Classify a body, and give the content of a valid one."""
     body = to_bytes(given)
     sorted_as = envelopes.classify(body)
     if sorted_as.verdict != "ok":
@@ -101,7 +105,9 @@ def make(given: Given) -> Result:
         _value(given, "meta_entries_base64") if "meta_entries_base64" in given else ()
     ):
         if key in meta:
-            raise Refused(f"{key!r} is given twice", code="repeated_member", pointer=f"/meta/{key}")
+            raise Refused(
+                f"the member {key!r} appears twice", code="repeated_member", pointer=f"/meta/{key}"
+            )
         meta[key] = value
     envelope = envelopes.make(
         given["urn"],
@@ -128,7 +134,7 @@ def dead_letter(given: Given) -> Result:
 
 
 def redrive(given: Given) -> Result:
-    """Take the dead-letter block away and start the count again."""
+    """Remove the dead-letter block and set the count to 0."""
     return {"bytes_base64": to_text(splice.redrive(to_bytes(given)))}
 
 

@@ -1,8 +1,8 @@
-"""A child process that is spoken to in lines, where every wait has an end.
+"""A child process that reads and writes lines; every wait has a deadline.
 
 One loop feeds stdin and drains stdout and stderr at once, so a child that does not read or floods
 its pipes cannot block us. The child leads a process group of its own; ending it ends the whole
-group, and it is always reaped.
+group, and it is always reaped. If this process is killed, the guardian ends what the child started.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import subprocess
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
+from tallystick.brokers.owner import tied
 from tallystick.core.errors import Unavailable
 from tallystick.suites.protocol import Breach, seen
+from tallystick.suites.shipped import script_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import IO, Self
 
-__all__ = ["Process"]
+__all__ = ["MISSING_TOOL", "Process"]
+
+MISSING_TOOL: Final = 3
+"""The exit code of a child that cannot start because a tool is not here."""
 
 _CHUNK: Final = 1 << 16
 _LONGEST_LINE: Final = 64 << 20
@@ -30,7 +35,7 @@ _PAUSE: Final = 0.005
 
 
 class Process:
-    """A running child. `talk` receives what it writes to stderr."""
+    """A running child. `talk` gets its stderr output."""
 
     def __init__(self, command: Sequence[str], talk: Callable[[bytes], None]) -> None:
         self._talk: Final = talk
@@ -44,13 +49,14 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
+                env={**script_environment(), **tied()},
                 start_new_session=True,
             )
         except OSError as error:
             raise Unavailable(
                 f"cannot start {command[0]}: {error.strerror}",
                 code="subject_not_started",
-                hint="name a subject of `tally suite subjects`, or a command line that exists",
+                hint="use a name from `tally suite subjects`, or a command line that exists",
             ) from error
         self._in, self._out, self._err = self._pipes()
         self._open = {self._out, self._err}
@@ -82,7 +88,7 @@ class Process:
         return self._lines.pop(0)
 
     def unasked(self) -> bytes | None:
-        """Give a line that nobody asked for, if one is there already."""
+        """Give a line that the child wrote without a request, if there is one."""
         self._exchange(b"", monotonic(), want_line=False)
         return self._lines[0] if self._lines else None
 
@@ -141,7 +147,7 @@ class Process:
     def _lateness(self, *, writing: bool) -> str:
         if writing:
             return "did not read its input before the deadline"
-        started = f", only the beginning of a line: {seen(bytes(self._line))}" if self._line else ""
+        started = f", only part of a line: {seen(bytes(self._line))}" if self._line else ""
         return f"gave no answer before the deadline{started}"
 
     def _death(self) -> str:
@@ -153,7 +159,12 @@ class Process:
 
     def _with_tail(self, reason: str) -> str:
         last = self._tail.decode("utf-8", "backslashreplace").strip().splitlines()
-        return f"{reason}; it last said: {' | '.join(last[-3:])}" if last else reason
+        return f"{reason}; its last lines on stderr: {' | '.join(last[-3:])}" if last else reason
+
+    def missing_tool(self) -> str:
+        """Give the last line on stderr of a child that ended because a tool is not here."""
+        last = self._tail.decode("utf-8", "backslashreplace").strip().splitlines()
+        return last[-1] if last and self._exit_code() == MISSING_TOOL else ""
 
     def _exit_code(self) -> int | None:
         """Look at the exit without reaping, so that the group's id stays ours."""

@@ -1,7 +1,7 @@
-"""The messages of the subject protocol, checked by type (docs/reference/protocol.md).
+"""The messages of the protocol, checked by type (docs/reference/protocol.md).
 
-A subject speaks JSON lines. Whatever is not one of these messages is a breach of the protocol, and
-`Breach` says what was seen instead.
+An implementation speaks JSON lines. Any other line is a breach of the protocol, and
+`Breach` shows that line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ _SEEN: Final = 200
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who the subject is, and which operations it knows; all others it declares unsupported."""
+    """The answer to `start`: the implementation's name, and the operations it offers.
+
+    Every other operation is declared unsupported by that. `warnings=False` declares that the
+    implementation never warns: a case that asks for a warning is then unsupported, not failed.
+    """
 
     protocol: Literal[1]
     name: str
@@ -37,6 +41,7 @@ class Identity(msgspec.Struct, frozen=True):
     language: str
     operations: list[str]
     library: str = ""
+    warnings: bool = True
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,16 +55,20 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         given = (self.result, self.unsupported, self.error)
         if sum(one is not None for one in given) != 1:
-            raise ValueError("an answer holds exactly one of result, unsupported and error")
+            raise ValueError("an answer must hold exactly one of result, unsupported and error")
 
 
 class Breach(Exception):
-    """The subject was late, died or said something that is no message of the protocol."""
+    """The implementation was late, died, or wrote a line that is not a protocol message.
 
-    def __init__(self, reason: str, *, late: bool = False) -> None:
+    `needs` names the missing tool of an implementation that could not start for lack of it.
+    """
+
+    def __init__(self, reason: str, *, late: bool = False, needs: str = "") -> None:
         super().__init__(reason)
         self.reason: Final = reason
         self.late: Final = late
+        self.needs: Final = needs
 
 
 def write(message: dict[str, Any]) -> bytes:
@@ -84,10 +93,12 @@ def _read(line: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(parse(line), kind)
     except (ValueError, msgspec.ValidationError) as error:
-        raise Breach(f"not a message of the protocol ({error}): {seen(line)}") from error
+        raise Breach(
+            f"wrote a line that is not a protocol message ({error}): {seen(line)}"
+        ) from error
 
 
 def seen(line: bytes) -> str:
-    """Show the beginning of what a subject wrote."""
+    """Show the beginning of a line."""
     text = line.decode("utf-8", "backslashreplace").rstrip("\n")
     return repr(text[:_SEEN]) + (f" ({len(line)} bytes)" if len(text) > _SEEN else "")

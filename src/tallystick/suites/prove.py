@@ -1,7 +1,7 @@
-"""The main job of this stage: a suite (our own standard, the events), on every subject at hand.
+"""Run a suite (our own standard, the events) on every available implementation.
 
-A subject whose toolchain is missing is listed with the reason. Tallystick conforms when its own
-run has no failure and no error; how the others do is what the scoreboard shows.
+An implementation whose toolchain is missing is listed with the reason. Tallystick conforms if its
+own run has no failure and no error; the scoreboard shows the results of the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Proof", "prove"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was found: a journal for each subject that ran, a reason for each that did not."""
+    """The result: a journal for each implementation that ran, a reason for each that did not."""
 
     journals: tuple[Journal, ...]
     missing: Mapping[str, str]
@@ -45,7 +45,7 @@ def prove(
     advance: Callable[[Record], object] = id,
     talk: Callable[[bytes], None] = lambda _: None,
 ) -> Proof:
-    """Run a plan on every subject; `begin` hears which one is next."""
+    """Run a plan on every implementation; `begin` gets the name of the next one."""
     journals: list[Journal] = []
     missing: dict[str, str] = {}
     for subject in subjects:

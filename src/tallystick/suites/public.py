@@ -1,8 +1,8 @@
-"""The public suite: conformance 1.8.0, out of the PyPI source distribution that publishes it.
+"""The public suite: conformance 1.8.0, from the source distribution on PyPI that contains it.
 
-It is fetched when it is asked for, with pip (so the user's own index settings hold), checked
-against its pinned SHA-256, put into the cache by an atomic rename, and read in place. Registries
-that are busy are asked again, later and later.
+It is fetched on demand, with pip (so the user's index settings apply), checked
+against its pinned SHA-256, moved into the cache by an atomic rename, and read in place. A failed
+download is repeated with growing pauses.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _SECONDS: Final = 180.0
 
 
 def cache_folder() -> Path:
-    """Give the folder for what can be fetched again (XDG base directories)."""
+    """Give the cache folder (XDG base directories)."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "tallystick"
 
 
 def load_public(say: Callable[[str], None], folder: Path | None = None) -> Suite:
-    """Load the public suite, fetching it first where it is not in the cache."""
+    """Load the public suite; fetch it first if it is not in the cache."""
     archive = fetch(say, folder or cache_folder())
     with tarfile.open(archive) as opened:
         return load(NAME, lambda path: read_member(opened, path))
@@ -67,7 +67,7 @@ def fetch(
     download: Callable[[Path], str] | None = None,
     wait: Callable[[float], None] = sleep,
 ) -> Path:
-    """Give the path of the checked source distribution; `download` says what went wrong."""
+    """Give the path of the checked source distribution; `download` returns an error text."""
     archive = folder / _FILE
     if _is_genuine(archive):
         return archive
@@ -85,9 +85,9 @@ def fetch(
             say(f"{trouble}; trying again in {pause:.0f} s")
             wait(pause)
     raise Unavailable(
-        f"the public suite could not be fetched: {trouble}",
+        f"cannot fetch the public suite: {trouble}",
         code="public_suite",
-        hint=f"`pip download --no-deps --no-binary :all: {_PACKAGE}=={_VERSION}` must work here",
+        hint=f"check that `pip download --no-deps --no-binary :all: {_PACKAGE}=={_VERSION}` works",
     )
 
 
@@ -123,8 +123,8 @@ def _pip() -> list[str]:
     program = shutil.which("pip") or shutil.which("pip3")
     if program is None:
         raise Unavailable(
-            "pip is needed to fetch the public suite and is not here",
+            "fetching the public suite needs pip, which is not installed",
             code="public_suite",
-            hint="`python -m ensurepip` brings it",
+            hint="install it with `python -m ensurepip`",
         )
     return [program]

@@ -1,4 +1,4 @@
-"""A case as it stands in a manifest (`Raw`), and the calls it becomes (`Ask`)."""
+"""A case of a manifest (`Raw`), and the calls that it becomes (`Ask`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BROKER_NAMES: Final = {"asb": "servicebus"}
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A case as it stands in the manifest, with what stands around it."""
+    """A case of the manifest, with the block around it."""
 
     section: str
     sub: str
@@ -75,13 +75,13 @@ def to_json(value: Any) -> str:
 
 
 def attempts_of(body: bytes) -> int:
-    """Read the count a message came with; 0 when it has none."""
+    """Read `attempts` of a message; 0 if it has none."""
     attempts = parse(body).get("attempts", 0)
     return attempts if type(attempts) is int else 0
 
 
 def rejects(raw: Raw) -> bool:
-    """Say whether the case expects a refusal."""
+    """Tell whether the case expects a rejection."""
     return raw.case.get("expect") == "reject"
 
 

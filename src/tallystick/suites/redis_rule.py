@@ -46,7 +46,9 @@ def _step(expect: dict[str, Any], found: dict[str, Any], at: str) -> Iterator[Di
         elif name == "tokens_distinct":
             yield from _distinct(found.get("deadlines", ...), f"{at}/deadlines")
         else:
-            yield Difference(f"{at}/{name}", "an expectation that this version knows", name)
+            yield Difference(
+                f"{at}/{name}", "an expectation that this version of Tallystick knows", name
+            )
 
 
 def _sorted(want: list[dict[str, Any]], found: Any, at: str) -> Iterator[Difference]:

@@ -1,7 +1,7 @@
 """The sections of a suite that run on a live Redis: case -> one call with all its steps.
 
-Redis is at hand when `TALLY_REDIS_URL` names one, or `tally broker up redis` has started one. If
-neither is so, the cases say what they need and are not asked; one that is named and does not answer
+The URL of Redis comes from `TALLY_REDIS_URL`, else from `tally broker up redis`. If there is
+none, the cases are unsupported and say what they need; a named Redis that does not answer
 fails the run (the suite's runner contract).
 """
 
@@ -10,23 +10,20 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from tallystick.brokers.servers import status
+from tallystick.brokers.servers import running_url
+from tallystick.core.variables import REDIS_URL
 from tallystick.suites.raw import Ask, Raw
 from tallystick.suites.run import NEEDS
 
 __all__ = ["VARIABLE", "find_redis", "live_redis"]
 
-VARIABLE: Final = "TALLY_REDIS_URL"
+VARIABLE: Final = REDIS_URL
 _MISSING: Final = f"needs a live Redis: `tally broker up redis`, or set {VARIABLE}"
 
 
 def find_redis() -> str | None:
-    """Give the URL of the Redis at hand."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return named
-    now = status("redis")
-    return now.found.url if now.state == "running" and now.found else None
+    """Find the URL of a live Redis."""
+    return os.environ.get(VARIABLE) or running_url("redis")
 
 
 def live_redis(raw: Raw) -> Ask:

@@ -1,6 +1,6 @@
-"""The operation `redis_steps`: bring a queue into a state, do the steps, say what is there then.
+"""The operation `redis_steps`: set up a queue, do the steps, report the state after each step.
 
-Each case has a queue of its own under a name nobody else uses, and its keys are gone afterwards.
+Each case has its own queue with a unique name; its keys are deleted afterwards.
 The steps are done by the layouts that the transport uses, with the clock of the case.
 """
 
@@ -17,9 +17,10 @@ from tallystick.core import splice
 from tallystick.core.binding import project
 from tallystick.core.envelope import DeadLetter, decode
 from tallystick.core.errors import Unavailable
+from tallystick.core.extras import importing
 from tallystick.core.frame import Frame
 from tallystick.core.names import names
-from tallystick.core.transport import Delivery, missing_client
+from tallystick.core.transport import Delivery
 from tallystick.runtime.reading import reader
 
 __all__ = ["generate", "redis_steps"]
@@ -31,16 +32,16 @@ _SECONDS: Final = 5.0
 
 def redis_steps(given: dict[str, Any]) -> dict[str, Any]:
     """Do the steps of a case and give the state after each."""
-    try:
+    with importing("redis"):
         import redis  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("redis", error) from error
     connection = redis.Redis.from_url(given["redis_url"], socket_timeout=_SECONDS, protocol=2)
     with closing(connection) as client:
         try:
             return {"steps": _on_a_bench(client, given)}
         except redis.RedisError as error:
-            raise Unavailable(f"the suite's Redis: {error}", code="broker") from error
+            raise Unavailable(
+                f"the Redis server of the suite failed: {error}", code="broker"
+            ) from error
 
 
 def _on_a_bench(client: Any, given: dict[str, Any]) -> list[dict[str, Any]]:
@@ -81,7 +82,7 @@ class _Bench:
             self._client.rpush(self._keys["notify"], 1)
 
     def do(self, step: dict[str, Any]) -> dict[str, Any]:
-        """Do one step, and say what came of it and what the keys hold."""
+        """Do one step; report its outcome and the content of the keys."""
         try:
             said = getattr(self, f"_{step['op']}")(step) or {}
         except Unavailable as error:

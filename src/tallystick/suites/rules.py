@@ -1,7 +1,7 @@
-"""The vocabulary of expectations: each name in `Case.expect` is one rule here.
+"""The rules for expectations: each name in `Case.expect` is one function here.
 
-A rule takes what was expected and the subject's result and yields differences. An answer that
-cannot even be read (no base64, no JSON) is a difference too: the subject is wrong, not the judge.
+A rule takes the expected value and the result of the implementation, and yields differences. An
+answer that cannot be read (not base64, not JSON) is a difference too, not an error of the judge.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHORT: Final = 300
 
 
 class Unreadable(Exception):
-    """A member of the result is not what the protocol says; carries the difference."""
+    """A member of the result breaks the protocol; carries the difference."""
 
     def __init__(self, pointer: str, wanted: str, found: Any) -> None:
         super().__init__(pointer)
@@ -102,7 +102,7 @@ def nowhere(want: list[str], result: Result) -> Iterator[Difference]:
 
 
 def types(want: dict[str, str], result: Result) -> Iterator[Difference]:
-    """Ask for native types, which JSON cannot tell; the judge never passes one that names none."""
+    """Ask for native types, which JSON cannot show; a result without types never passes."""
     named = result.get("types", want)
     if not isinstance(named, dict):
         raise Unreadable("/types", "an object", named)
@@ -176,7 +176,7 @@ def accepted(want: bool, result: Result) -> Iterator[Difference]:
 
 
 def valid(want: bool, result: Result) -> Iterator[Difference]:
-    """Ask whether the message is decoded and accepted, or else which of the two it is not."""
+    """Ask whether the message is decoded and accepted."""
     verdict = _verdict(result)
     if want:
         yield from decodes(want=True, result=result)
@@ -208,9 +208,9 @@ def warnings(want: list[str], result: Result) -> Iterator[Difference]:
 
 
 def rejected(want: dict[str, str], result: Result) -> Iterator[Difference]:
-    """Ask that the subject refused to do it; a code and a pointer are compared where it has them.
+    """Ask for a rejection; a code and a pointer are compared if the result has them.
 
-    Reasons are the subject's own words, so only what it chooses to say in our terms is judged.
+    The reason is free text of the implementation and is not compared.
     """
     if "rejected" not in result:
         yield Difference("/rejected", "a rejection", result)
@@ -270,4 +270,4 @@ RULES: Final[dict[str, Callable[[Any, Result], Iterable[Difference]]]] = {
     **EVENT_RULES,
     "redis_steps": redis_steps,
 }
-"""Name in `expect` -> rule. A case that uses another name is itself broken."""
+"""Name in `expect` -> rule. A case with any other name is invalid."""

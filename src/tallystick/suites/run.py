@@ -1,8 +1,8 @@
-"""Run cases on a subject: one `Verdict` per case, whatever the subject does.
+"""Run cases on an implementation: one `Verdict` for each case, whatever the implementation does.
 
-A case that needs something which is not here (`needs`, a live broker) is reported unsupported with
-that reason and never asked. An operation the subject does not list is unsupported as a whole. A
-breach of the protocol gives `errored` with what was seen.
+A case whose requirement is missing (`needs`, a live broker) is unsupported, with
+that reason, and is not sent. An operation that the implementation does not list is unsupported. A
+breach of the protocol gives `errored`, with the line that was read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FROM_STEP", "NEEDS", "run_cases"]
 
 NEEDS: Final = "needs"
-"""In `given`: why this case cannot run here; then nothing is sent to the subject."""
+"""In `given`: why this case cannot run here; then nothing is sent to the implementation."""
 
 FROM_STEP: Final = "$step"
 """In a later step: `{"$step": 0, "member": "bytes_base64"}` stands for what step 0 answered."""
@@ -47,7 +47,7 @@ def run_cases(cases: Iterable[Case], subject: Subject, identity: Identity) -> It
         except Breach as breach:
             yield Verdict(case.name, Outcome.ERRORED, writable(breach.reason), (), _since(began))
         else:
-            yield judge(case, result, _since(began))
+            yield judge(case, result, _since(began), warnings=identity.warnings)
 
 
 def _since(began: float) -> float:
@@ -78,14 +78,14 @@ def _call(
     name: str, operation: str, given: dict[str, Any], subject: Subject, known: frozenset[str]
 ) -> dict[str, Any]:
     if operation not in known:
-        raise _Stop(Outcome.UNSUPPORTED, f"the subject does not do `{operation}`")
+        raise _Stop(Outcome.UNSUPPORTED, f"the implementation does not support `{operation}`")
     return _settle(subject.call(name, operation, given))
 
 
 def _settle(answer: Answer) -> dict[str, Any]:
     if answer.unsupported is not None:
-        reason = answer.unsupported or "the subject gave no reason"
+        reason = answer.unsupported or "the implementation gave no reason"
         raise _Stop(Outcome.UNSUPPORTED, reason)
     if answer.result is None:
-        raise _Stop(Outcome.ERRORED, f"the subject says: {answer.error}")
+        raise _Stop(Outcome.ERRORED, f"the implementation reported an error: {answer.error}")
     return answer.result

@@ -31,7 +31,7 @@ def adapt(name: str, raw: Raw) -> Case:
     asks = [asked] if isinstance(asked, Ask) else asked
     for rule in (rule for one in asks for rule in one.expect):
         if rule not in RULES:
-            raise ValueError(f"there is no rule {rule!r}")
+            raise ValueError(f"unknown rule {rule!r}")
     if isinstance(asked, Ask):
         return Case(name, asked.operation, asked.given, asked.expect, clause)
     steps = [{"operation": one.operation, "given": one.given} for one in asked]
@@ -47,9 +47,9 @@ def _find(raw: Raw) -> Callable[[Raw], Ask | list[Ask]]:
         if key in SECTIONS and key != "*":
             return SECTIONS[key]
     raise Rejected(
-        f"no rule says how to run {raw.section}{sub}",
+        f"this version of Tallystick cannot run the section {raw.section}{sub}",
         code="unknown_section",
-        hint="this suite is newer than this version of tallystick",
+        hint="the suite is newer than Tallystick; upgrade Tallystick",
     )
 
 

@@ -45,8 +45,8 @@ def select(cases: Sequence[Case], patterns: Iterable[str]) -> list[Case]:
     for pattern, test in tests.items():
         if not any(test(case.name) for case in cases):
             raise UsageError(
-                f"no case is called {pattern!r}",
+                f"no case matches {pattern!r}",
                 code="no_such_case",
-                hint="`tally suite list` shows the names; 'public/**' asks for the public suite",
+                hint="`tally suite list` shows the names; 'public/**' selects the public suite",
             )
     return [case for case in cases if any(test(case.name) for test in tests.values())]

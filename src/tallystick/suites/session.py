@@ -1,8 +1,8 @@
-"""One run of cases on one subject, written to a journal line by line.
+"""One run of cases on one implementation, written to a journal line by line.
 
 The head is written before the first case and the foot after the last, so a run that is cut short
-leaves a journal that says so. A subject that cannot start at all is not judged: that is
-`Unavailable`, with what it last said. The clock and the run's id come in as arguments.
+leaves an incomplete journal. An implementation that cannot start is not judged: that is
+`Unavailable`, with its last output. The clock and the id of the run are arguments.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def run_plan(
     advance: Callable[[Record], object] = id,
     talk: Callable[[bytes], None] = lambda _: None,
 ) -> Journal:
-    """Run a plan on the subject that a name or a command line gives."""
+    """Run a plan on the implementation with a name or a command line."""
     subject = open_subject(given, plan.deadlines, talk)
     return run_subject(plan, given, subject, known=known, write=write, advance=advance)
 
@@ -75,7 +75,7 @@ def run_subject(
     write: Callable[[str], object] = len,
     advance: Callable[[Record], object] = id,
 ) -> Journal:
-    """Run a plan on an open subject; `write` gets each line, `advance` each record as it comes."""
+    """Run a plan on an open implementation; `write` gets each line, `advance` each record."""
     began = perf_counter()
     notes: tuple[str, ...] = ()
     records: list[Record] = []
@@ -99,10 +99,12 @@ def _start(given: str, subject: Subject) -> Identity:
     try:
         return subject.start()
     except Breach as breach:
+        if breach.needs:
+            raise Unavailable(writable(breach.needs), code="missing_tool") from breach
         raise Unavailable(
-            f"subject {given}: {writable(breach.reason)}",
+            f"implementation {given}: {writable(breach.reason)}",
             code="subject_not_started",
-            hint="docs/reference/protocol.md says what a subject answers to `start`",
+            hint="docs/reference/protocol.md describes the answer to `start`",
         ) from breach
 
 

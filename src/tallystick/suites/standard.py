@@ -1,4 +1,4 @@
-"""Check the standard itself: a suite that is wrong would judge everybody wrongly.
+"""Check the standard itself: a wrong suite would give wrong verdicts.
 
 Checked: every file is strict JSON; the manifest has a version and announces each section; what a
 case names exists, and what exists is named; each case has a clause and something to expect, each
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from tallystick.core.errors import Rejected, Unavailable
+from tallystick.core.errors import Rejected
+from tallystick.core.extras import importing
 from tallystick.core.scan import scan
 from tallystick.suites.compare import parse
 from tallystick.suites.judge import STEPS
@@ -32,7 +33,7 @@ __all__ = ["MANIFEST", "SCHEMA", "SUITE", "Checked", "Problem", "check_standard"
 MANIFEST: Final = "manifest.json"
 SCHEMA: Final = "schema/message-envelope.schema.json"
 SUITE: Final = "tallystick"
-"""What our manifest calls its suite; a copy is known by it."""
+"""The suite name in our manifest; a copy is recognized by it."""
 
 _ABOUT: Final = frozenset(
     {"schema_version", "conformance_version", "suite", "description", "sections", "clauses"}
@@ -52,7 +53,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found: the version, how much there is, and every fault."""
+    """The result: the version, the counts, and every problem."""
 
     version: str
     files: int
@@ -74,7 +75,7 @@ class _Standard:
 
 
 def check_standard(paths: Sequence[str], read: Callable[[str], bytes]) -> Checked:
-    """Check the files of a standard, wherever they stand."""
+    """Check the files of a standard."""
     problems: list[Problem] = []
     documents: dict[str, Any] = {}
     for path in paths:
@@ -84,7 +85,7 @@ def check_standard(paths: Sequence[str], read: Callable[[str], bytes]) -> Checke
             problems.append(Problem(path, "", f"is not strict JSON: {error}"))
     manifest = documents.get(MANIFEST)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("sections"), dict):
-        problems.append(Problem(MANIFEST, "", "is missing, or announces no sections"))
+        problems.append(Problem(MANIFEST, "", "is missing, or has no `sections`"))
         return Checked("", len(paths), 0, 0, 0, 0, tuple(problems))
     cases: tuple[Case, ...] = ()
     try:
@@ -92,7 +93,9 @@ def check_standard(paths: Sequence[str], read: Callable[[str], bytes]) -> Checke
     except Rejected as rejection:
         problems.append(Problem(MANIFEST, "", rejection.message))
     except OSError as error:
-        problems.append(Problem(MANIFEST, "", f"names a file that is not there: {error.filename}"))
+        problems.append(
+            Problem(MANIFEST, "", f"names a file that does not exist: {error.filename}")
+        )
     standard = _Standard(manifest, documents, cases, tuple(_raw_cases(manifest)))
     for check in _CHECKS:
         problems.extend(check(standard))
@@ -127,15 +130,15 @@ def _raw_cases(manifest: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 def _check_manifest(standard: _Standard) -> Iterator[Problem]:
     manifest = standard.manifest
     if manifest.get("schema_version") != 1:
-        yield Problem(MANIFEST, "/schema_version", "is not 1")
+        yield Problem(MANIFEST, "/schema_version", "must be 1")
     if not _VERSION.fullmatch(str(manifest.get("conformance_version", ""))):
-        yield Problem(MANIFEST, "/conformance_version", "is not of the form 1.2.3")
+        yield Problem(MANIFEST, "/conformance_version", "must have the form 1.2.3")
     if manifest.get("suite") != SUITE:
-        yield Problem(MANIFEST, "/suite", f"is not {SUITE!r}")
+        yield Problem(MANIFEST, "/suite", f"must be {SUITE!r}")
     for name in manifest["sections"].keys() - manifest.keys():
-        yield Problem(MANIFEST, f"/sections/{name}", "is announced and not there")
+        yield Problem(MANIFEST, f"/sections/{name}", "is listed in `sections` but missing")
     for name in manifest.keys() - manifest["sections"].keys() - _ABOUT:
-        yield Problem(MANIFEST, f"/{name}", "is there and not announced")
+        yield Problem(MANIFEST, f"/{name}", "is not listed in `sections`")
 
 
 def _check_clauses(standard: _Standard) -> Iterator[Problem]:
@@ -143,16 +146,16 @@ def _check_clauses(standard: _Standard) -> Iterator[Problem]:
     used = Counter(str(case.get("clause", "")) for _, case in standard.raw_cases)
     for place, case in standard.raw_cases:
         if case.get("clause") not in clauses:
-            yield Problem(MANIFEST, place, f"has no known clause: {case.get('clause')!r}")
+            yield Problem(MANIFEST, place, f"names an unknown clause: {case.get('clause')!r}")
     for clause in clauses.keys() - used.keys():
-        yield Problem(MANIFEST, f"/clauses/{clause}", "has no case that would fail without it")
+        yield Problem(MANIFEST, f"/clauses/{clause}", "has no case that checks it")
 
 
 def _check_expectations(standard: _Standard) -> Iterator[Problem]:
     for case in standard.cases:
         expects = case.expect[STEPS] if case.operation == STEPS else [case.expect]
         if not expects or not all(expects):
-            yield Problem(MANIFEST, case.name, "expects nothing of a call")
+            yield Problem(MANIFEST, case.name, "has a call without expectations")
     for case in standard.manifest.get("cases", ()):
         lacking = _WHOLE_EXPECT - case.get("expect", {}).keys()
         if case.get("valid") and lacking:
@@ -178,9 +181,9 @@ def _check_files(standard: _Standard) -> Iterator[Problem]:
         path for path in standard.documents if path.startswith(("fixtures/", "bytes/"))
     )
     for path in sorted(named - standard.documents.keys()):
-        yield Problem(path, "", "is named by a case and not there")
+        yield Problem(path, "", "is named by a case, but missing")
     for path in sorted(there - named):
-        yield Problem(path, "", "is there and no case names it")
+        yield Problem(path, "", "is not named by any case")
 
 
 def _check_fixtures(standard: _Standard) -> Iterator[Problem]:
@@ -195,20 +198,18 @@ def _check_fixtures(standard: _Standard) -> Iterator[Problem]:
     for path, document in standard.documents.items():
         fits = is_valid(document) if path.startswith("fixtures/") else None
         if fits is False and False not in said.get(path, ()):
-            yield Problem(path, "", "does not fit the envelope schema, and no case says so")
+            yield Problem(
+                path, "", "breaks the envelope schema, but its cases say that it is valid"
+            )
         elif fits and False in said.get(path, ()):
-            yield Problem(path, "", "fits the envelope schema, and a case says that it does not")
+            yield Problem(
+                path, "", "matches the envelope schema, but a case says that it is invalid"
+            )
 
 
 def _validator(schema: Any) -> Callable[[Any], bool]:
-    try:
+    with importing("schemas"):
         import jsonschema_rs  # noqa: PLC0415 (heavy, and only this check needs it)
-    except ImportError as error:
-        raise Unavailable(
-            "checking the standard needs jsonschema-rs",
-            code="no_validator",
-            hint="pip install 'tallystick[schemas]'",
-        ) from error
     jsonschema_rs.meta.validate(schema)
     made = jsonschema_rs.validator_for(schema, formats={"uuid": _is_uuid}, validate_formats=True)
     is_valid: Callable[[Any], bool] = made.is_valid
@@ -232,31 +233,31 @@ def _check_vectors(standard: _Standard) -> Iterator[Problem]:
         listed = [(case["name"], case["clause"]) for case in block["cases"]]
         found = [(one.get("name"), one.get("clause")) for one in vectors]
         if path != f"bytes/{theme}.json":
-            yield Problem(MANIFEST, f"/bytes/{theme}/file", f"is not bytes/{theme}.json")
+            yield Problem(MANIFEST, f"/bytes/{theme}/file", f"must be bytes/{theme}.json")
         if listed != found:
-            yield Problem(MANIFEST, f"/bytes/{theme}", f"does not list the vectors of {path}")
+            yield Problem(MANIFEST, f"/bytes/{theme}", f"must list the same vectors as {path}")
         for index, one in enumerate(vectors):
             yield from (Problem(path, f"/vectors/{index}", fault) for fault in _vector_faults(one))
 
 
 def _vector_faults(vector: dict[str, Any]) -> Iterator[str]:
     if len(vector.keys() & {"input", "input_base64"}) != 1:
-        yield "needs one of input and input_base64"
+        yield "needs either `input` or `input_base64`"
     if len(vector.keys() & {"expect", "rejected"}) != 1:
-        yield "needs one of expect and rejected"
+        yield "needs either `expect` or `rejected`"
     unknown = vector.keys() - {"name", "clause", "input", "input_base64", "expect", "rejected"}
     if unknown:
         yield f"has unknown members: {', '.join(sorted(unknown))}"
     if "input_base64" in vector and not _is_base64(vector["input_base64"]):
-        yield "has an input_base64 that is not standard padded base64"
+        yield "has an `input_base64` that is not standard padded base64"
     rejection = vector.get("rejected", {"code": "none"})
     if not rejection.get("code") or rejection.keys() - {"code", "pointer"}:
-        yield "has a rejection without a code, or with more than a code and a pointer"
+        yield "has a rejection that is not a code with an optional pointer"
     if "expect" in vector:
         try:
             scan(vector["expect"].encode())
         except Rejected as rejection:
-            yield f"expects what is no message: {rejection}"
+            yield f"expects a text that is not a message: {rejection}"
 
 
 def _is_base64(text: str) -> bool:

@@ -1,8 +1,8 @@
-"""Keep vendored copies of the standard in step: compare a copy, or replace it as a whole.
+"""Keep vendored copies of the standard up to date: compare a copy, or replace it.
 
-A copy is exactly the standard: nothing missing, nothing extra, nothing changed. It is built beside
-its place and moved there, so a reader never sees half of one. A folder that holds other files and
-no copy of ours is not touched unless told to.
+A copy has exactly the files of the standard. A new copy is built beside
+its place and then moved, so that a reader never sees half of it. A folder that holds other files
+and no copy of ours is changed only with `force`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ELSEWHERE: Final = "tests/conformance"
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A vendored copy, and where it departs from the standard (paths inside the copy)."""
+    """A vendored copy, and its differences from the standard (paths inside the copy)."""
 
     folder: Path
     missing: tuple[str, ...]
@@ -44,7 +44,7 @@ class Copy:
 
     @property
     def drifted(self) -> bool:
-        """Tell whether the copy is not the standard."""
+        """Tell whether the copy differs from the standard."""
         return bool(self.missing or self.extra or self.changed)
 
 
@@ -52,14 +52,16 @@ def vendored_folder(project: Path) -> Path:
     """Give the folder of a project's copy, by the kind of the project."""
     if not project.is_dir():
         raise Unavailable(
-            f"{project} is not a folder", code="no_project", hint="give the root of a project"
+            f"{project} is not a folder",
+            code="no_project",
+            hint="name the root folder of a project",
         )
     place = next((place for mark, place in PLACES if (project / mark).is_file()), _ELSEWHERE)
     return project / place
 
 
 def compare_copy(folder: Path) -> Copy:
-    """Say where a copy departs from the standard."""
+    """Find the differences between a copy and the standard."""
     there = {
         path.relative_to(folder).as_posix()
         for path in (folder.rglob("*") if folder.is_dir() else ())
@@ -75,19 +77,19 @@ def compare_copy(folder: Path) -> Copy:
 
 
 def replace_copy(folder: Path, *, force: bool = False) -> Copy:
-    """Make a copy the standard and say what was wrong with it; stale files are removed."""
+    """Replace a copy by the standard and give the differences it had; stale files are removed."""
     found = compare_copy(folder)
     if not found.drifted:
         return found
     if found.extra and not force and not _is_ours(found):
         raise UsageError(
-            f"{folder} holds other files, for example {found.extra[0]}",
+            f"{folder} holds files that are not part of the standard, for example {found.extra[0]}",
             code="not_a_copy",
-            hint="move them away, or give --force to replace the whole folder",
+            hint="move them away, or use --force to replace the whole folder",
         )
     place = folder.resolve()
     if place.exists() and not place.is_dir():
-        raise Unavailable(f"{folder} is not a folder", code="no_project", hint="move it away")
+        raise Unavailable(f"{folder} is not a folder", code="no_project", hint="move the file away")
     place.parent.mkdir(parents=True, exist_ok=True)
     mark = uuid4().hex
     fresh, stale = (place.with_name(f".{place.name}.{kind}-{mark}") for kind in ("new", "old"))

@@ -1,9 +1,9 @@
-"""A `Subject` is any implementation under test: it says who it is, and answers calls.
+"""A `Subject` is an implementation under test: it gives its identity and answers calls.
 
 `ProcessSubject` speaks the protocol of docs/reference/protocol.md with a process. Every call has a
-deadline. A subject that is late, dies or breaks the protocol raises `Breach` for that call, is
-ended at once, and is started again at the next call. One that cannot start is not tried again, and
-one that is late several times in a row is given up: nothing hangs, nothing waits for hours.
+deadline. An implementation that is late, dies or breaks the protocol raises `Breach` for that call,
+is ended at once, and is started again at the next call. If it cannot start, it is not tried again;
+if it is late several times in a row, it is not called any more. So a run always ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LATE_IN_A_ROW: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds for each kind of call. A first start may have to build the subject."""
+    """Seconds for each kind of call. A first start may have to build the implementation."""
 
     start: float = 600.0
     run: float = 10.0
@@ -40,14 +40,14 @@ class Deadlines:
 
 
 class Subject(Protocol):
-    """What the runner needs of a subject."""
+    """The interface of an implementation for the runner."""
 
     def start(self) -> Identity:
-        """Say who the subject is. Raises `Breach` when it cannot start."""
+        """Start it and give its identity. Raises `Breach` if it cannot start."""
         ...
 
     def call(self, case: str, operation: str, given: dict[str, Any]) -> Answer:
-        """Run one operation. Raises `Breach` when no judgement is possible."""
+        """Run one operation. Raises `Breach` if there is no valid answer."""
         ...
 
     def stop(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Subject(Protocol):
 
 
 class ProcessSubject:
-    """A subject that runs as a process and speaks JSON lines."""
+    """An implementation that runs as a process and speaks JSON lines."""
 
     def __init__(
         self, command: Sequence[str], deadlines: Deadlines, talk: Callable[[bytes], None]
@@ -70,7 +70,7 @@ class ProcessSubject:
         self._lost: str = ""
 
     def start(self) -> Identity:
-        """Start the process and read who it is."""
+        """Start the process and read its identity."""
         self.stop()
         seconds = self._deadlines.start
         self._process = Process(self._command, self._talk)
@@ -78,9 +78,10 @@ class ProcessSubject:
             self._process.send(write({"op": "start", "protocol": PROTOCOL}), seconds)
             return read_identity(self._process.receive(seconds))
         except Breach as breach:
+            needs = self._process.missing_tool()
             self._end()
             self._lost = f"could not start: {breach.reason}"
-            raise Breach(self._lost, late=breach.late) from breach
+            raise Breach(self._lost, late=breach.late, needs=needs) from breach
         except BaseException:
             self._end()
             raise
@@ -128,12 +129,12 @@ class ProcessSubject:
     def _out_of_turn(self, answered: int) -> str:
         if 0 < answered < self._number:
             return f"answered call {answered} twice"
-        return f"answered call {answered} when call {self._number} was asked"
+        return f"answered call {answered} instead of call {self._number}"
 
     def _count_late(self, breach: Breach) -> None:
         self._late = self._late + 1 if breach.late else 0
         if self._late >= _LATE_IN_A_ROW:
-            self._lost = f"given up after {self._late} calls in a row without an answer"
+            self._lost = f"stopped after {self._late} calls in a row without an answer"
 
     def stop(self) -> tuple[str, ...]:
         """Ask it to end by itself, make sure that it did, and say what was wrong."""

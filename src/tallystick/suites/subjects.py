@@ -1,8 +1,9 @@
 """The subjects at hand: names, and how each is started.
 
-`tallystick` runs inside this process. Every other named subject is a folder under `subjects/` with
-an executable `start`, which builds what it needs on first use and then speaks the protocol. Any
-other text is a command line, so an implementation anywhere can be put under test.
+`tallystick` runs inside this process. Every other named subject is a folder under `subjects/`
+(`suites/shipped.py` finds it) with a script `start`, which builds what it needs on first use and
+then speaks the protocol. Any other text is a command line, so an implementation anywhere can be put
+under test.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tallystick.core.errors import Unavailable, UsageError
+from tallystick.suites.shipped import find_shipped, script_command
 from tallystick.suites.subject import Deadlines, ProcessSubject, Subject
 from tallystick.suites.tallystick_subject import TallystickSubject
 
@@ -28,9 +30,9 @@ SUBJECTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         OURS: ("standard", "cloudevents"),
         "babelqueue": ("standard",),
-        "go": ("standard",),
-        "node": ("standard",),
-        "java": ("standard",),
+        "tallystick-go": ("standard",),
+        "tallystick-node": ("standard",),
+        "tallystick-java": ("standard",),
         "cloudevents-python": ("cloudevents",),
         "cloudevents-pydantic": ("cloudevents",),
         "cloudevents-node": ("cloudevents",),
@@ -40,8 +42,6 @@ SUBJECTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """Every subject that ships with Tallystick, our own first, and the suites it is proved with."""
 NAMES: Final = tuple(SUBJECTS)
-
-_FOLDERS: Final = Path(__file__).parents[3] / "subjects"
 
 
 def for_suite(suite: str, given: Iterable[str]) -> list[str]:
@@ -55,21 +55,21 @@ def subject_name(given: str) -> str:
 
 
 def open_subject(
-    given: str, deadlines: Deadlines, talk: Callable[[bytes], None], folders: Path = _FOLDERS
+    given: str, deadlines: Deadlines, talk: Callable[[bytes], None], folders: Path | None = None
 ) -> Subject:
     """Open a subject by its name or command line; nothing is started yet."""
     if given == OURS:
         return TallystickSubject()
     if given not in NAMES:
         return ProcessSubject(_found(_split(given)), deadlines, talk)
-    start = folders / given / "start"
+    start = (folders or find_shipped("subjects")) / given / "start"
     if not start.exists():
         raise Unavailable(
-            f"subject {given} is not here: there is no {start.parent.name}/{start.name}",
+            f"the implementation {given} is missing: no file {start}",
             code="no_such_subject",
-            hint="named subjects need a checkout of the repository; give a command line instead",
+            hint="is the installation complete? pip install --force-reinstall tallystick",
         )
-    return ProcessSubject([str(start)], deadlines, talk)
+    return ProcessSubject(script_command(start), deadlines, talk)
 
 
 def _split(given: str) -> list[str]:
@@ -78,15 +78,19 @@ def _split(given: str) -> list[str]:
     except ValueError as error:
         raise UsageError(f"cannot read {given!r}: {error}", code="bad_command") from error
     if not words:
-        raise UsageError("the subject is empty", code="bad_command", hint=f"one of {NAMES}")
+        raise UsageError(
+            "the name of the implementation is empty",
+            code="bad_command",
+            hint=f"use one of: {', '.join(NAMES)}",
+        )
     return words
 
 
 def _found(command: Sequence[str]) -> list[str]:
     if shutil.which(command[0]) is None:
         raise UsageError(
-            f"no subject and no program is called {command[0]!r}",
+            f"no implementation and no program has the name {command[0]!r}",
             code="no_such_subject",
-            hint=f"named subjects: {', '.join(NAMES)}; or give a command line",
+            hint=f"use one of: {', '.join(NAMES)}; or give a command line",
         )
     return list(command)

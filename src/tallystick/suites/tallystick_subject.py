@@ -1,4 +1,4 @@
-"""Tallystick as a subject: every operation of the protocol, done by the package's own functions.
+"""Tallystick as an implementation under test: the protocol over the package's own functions.
 
 It runs inside the runner's process, or as a process of its own
 (`python -m tallystick.suites.tallystick_subject`). Either way an answer goes through JSON text, so
@@ -33,9 +33,9 @@ _IDENTITY: Final = Identity(
 
 
 def answer(number: int, operation: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Do one operation and say what came of it."""
+    """Do one operation and give its result."""
     if operation not in OPERATIONS:
-        return {"id": number, "unsupported": f"there is no operation {operation!r}"}
+        return {"id": number, "unsupported": f"unknown operation {operation!r}"}
     try:
         return {"id": number, "result": OPERATIONS[operation](given)}
     except (Rejected, Refused) as refusal:
@@ -55,7 +55,7 @@ class TallystickSubject:
         return _IDENTITY
 
     def call(self, case: str, operation: str, given: dict[str, Any]) -> Answer:  # noqa: ARG002
-        """Do one operation; the answer goes through text like that of any other subject."""
+        """Do one operation; the answer goes through text, as with any other implementation."""
         return read_answer(write(answer(1, operation, given)))
 
     def stop(self) -> tuple[str, ...]:

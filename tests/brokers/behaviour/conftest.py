@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from uuid import uuid4
 
 import pytest
-from tests.brokers.behaviour.place import BROKERS, LEASES, MANY, Place
+from tests.brokers.behaviour.place import BROKERS, LEASES, MANY, SHORT, Place
 from tests.brokers.urls import with_options
 
 from tallystick.runtime.address import link_to
@@ -24,8 +24,8 @@ def place(request: pytest.FixtureRequest, broker_url: Callable[[str], str]) -> I
     queue = f"tally-{uuid4().hex[:12]}{suffix}"
     many = MANY.get(request.param, 10_000)
     short, lease = LEASES.get(request.param, (options, 0.0))
-    url, crashing, leased = (
-        with_options(base, one.format(queue)) for one in (options, crash, short)
-    )
+    url, crashing = (with_options(base, one.format(queue)) for one in (options, crash))
+    base = broker_url(SHORT[server]) if lease and server in SHORT else base
+    leased = with_options(base, short.format(queue))
     with ExitStack() as stack:
         yield Place(link_to(url), url, link_to(crashing), queue, many, leased, lease, stack)

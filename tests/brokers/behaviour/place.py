@@ -8,6 +8,8 @@ from time import monotonic, time
 from typing import Any
 from uuid import uuid4
 
+from tests.shared import STEADY
+
 from tallystick import App
 from tallystick.core.envelope import make
 from tallystick.core.frame import Frame
@@ -29,8 +31,8 @@ BROKERS: dict[str, tuple[str, str, str]] = {
     "sqs-fifo": ("sqs", "fifo=1", "fifo=1&visibility=1"),
     "pulsar": ("pulsar", "", ""),
     "artemis": ("artemis", "", ""),
-    "servicebus": ("servicebus", "", ""),
-    "servicebus-sessions": ("servicebus", "sessions=1", "sessions=1"),
+    "servicebus": (STEADY, "", ""),
+    "servicebus-sessions": (STEADY, "sessions=1", "sessions=1"),
     "rabbitmq-quorum": ("rabbitmq", "queue_type=quorum", "queue_type=quorum"),
 }
 """Name -> the server to start, the options of its URL, and those for a consumer that will crash."""
@@ -43,6 +45,8 @@ LEASES: dict[str, tuple[str, float]] = {
     "servicebus-sessions": ("sessions=1", 10.0),
 }
 """Where a delivery comes back by a deadline: the options for a short one, and its seconds."""
+SHORT = {STEADY: "servicebus"}
+"""Where a short deadline is a setting of the server: the server that has it."""
 MANY = {"sqs-fifo": 500, "servicebus-sessions": 1000}
 """How many a drain takes where 10,000 take minutes: one group or session, one after the other."""
 

@@ -85,7 +85,7 @@ def test_a_handler_may_take_longer_than_its_lease(place: Place) -> None:
     app = place.app(url=place.leased)
     assert outlast(place, app) == []
     assert app.counts() == {"handled": 1}
-    assert not place.lease or place.app().run(idle=QUIET) == {}
+    assert not place.lease or place.app(url=place.leased).run(idle=QUIET) == {}
 
 
 def test_what_came_of_a_lost_lease_is_not_settled(place: Place) -> None:

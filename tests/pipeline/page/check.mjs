@@ -14,7 +14,7 @@ export default async ({ page, axe, picture }) => {
   seen.acceptance = await marks(page, "#acceptance .mark");
   seen.nothing = await page.locator(".nothing").allTextContents();
   seen.tables = {};
-  for (const name of ["Records over time", "Refused records by stage and reason", "Broken rules by URN and keyword", "Deliveries by queue", "Latency by way", "Flows", "Drift", "Exposure", "Coverage", "Verdicts", "Inputs", "Rows"]) {
+  for (const name of ["Records over time", "Refused records by stage and reason", "Schema violations by URN and keyword", "Deliveries by queue", "Latency by sender and receiver", "Flows", "Drift", "Exposure", "Coverage", "Verdicts", "Inputs", "Rows"]) {
     seen.tables[name] = await rows(page, name);
   }
   seen.stages = await marks(page, "#violations table[aria-label^=Refused] .mark");

@@ -8,7 +8,7 @@ export default async ({ page, axe, picture }) => {
   seen.about = await page.locator("#about").innerText();
   seen.alarm = await page.locator("#alarm").innerText();
   seen.first = (await names()).slice(0, 3);
-  seen.sections = await page.getByRole("table", { name: "Sections by subject" }).innerText();
+  seen.sections = await page.getByRole("table", { name: "Sections by implementation" }).innerText();
   seen.matrix = await page.getByRole("table", { name: "Pairs over qpid" }).innerText();
   seen.results = await page.getByRole("table", { name: "Results of tier/full" }).innerText();
   seen.perf = await page.getByRole("table", { name: "Figures of TC2_BasicP2P over qpid" }).innerText();
@@ -31,7 +31,7 @@ export default async ({ page, axe, picture }) => {
   await picture("case");
 
   await page.getByRole("button", { name: "Show all" }).click();
-  const search = page.getByLabel("Search name, reason or difference");
+  const search = page.getByLabel("Search names, reasons and differences");
   await search.fill("ping LOST");
   seen.searched = await names();
   await search.fill("no such thing");

@@ -54,7 +54,7 @@ export default async ({ page, axe, picture }) => {
   wider.properties.gift = { type: "boolean" };
   seen.compatible = await judge(JSON.stringify(wider));
   seen.unreadable = await judge("{");
-  await page.getByRole("button", { name: "Back to the registered one" }).click();
+  await page.getByRole("button", { name: "Reset to the registered schema" }).click();
   seen.reset = await page.locator("#result").innerText();
 
   await page.emulateMedia({ colorScheme: "dark" });

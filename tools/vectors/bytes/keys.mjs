@@ -37,7 +37,7 @@ const SETS = [
 ];
 
 export default {
-  description: 'Key order. Inside data and every extension, members stand in the order of the UTF-16 code units of their names.',
+  description: 'Key order. Inside data and every extension, members are sorted by the UTF-16 code units of their names.',
   vectors: [
     ...SETS.map(([name, keys]) => data(name, keys)),
     ...SETS.map(([name, keys]) => turns(`extension-${name}`, CLAUSE, message({ more: `"x":${object(keys)}` }), message({ more: `"x":${ordered(keys)}` }))),

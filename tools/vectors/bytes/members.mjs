@@ -1,5 +1,5 @@
 // The members of a message: their order, what is folded, what is dropped, absent against null.
-import { DEAD_LETTER, message, META, meta, rejected, same, TRACE, turns, URN } from '../text.mjs';
+import { DEAD_LETTER, message, META, meta, rejected, same, TRACE, turns, unaccepted, URN } from '../text.mjs';
 
 const ORDER = 'canonical/member-order';
 const ABSENT = 'canonical/absent-is-not-null';
@@ -12,7 +12,7 @@ const BLOCK = Object.keys(JSON.parse(DEAD_LETTER));
 const metaOf = (names) => written(names.map((name) => [name, JSON.stringify(JSON.parse(META)[name])]));
 
 export const order = {
-  description: 'Member order. The members that the contract names stand first, in its order; extensions follow, sorted.',
+  description: 'Member order. The members of the contract come first, in its order; extensions follow, sorted.',
   vectors: [
     same('already-canonical', ORDER, message({ data: '{"a":1}' })),
     turns('reversed', ORDER, top(['attempts', 'meta', 'data', 'trace_id', 'job']), message()),
@@ -55,7 +55,7 @@ export const folding = {
   vectors: [
     turns('urn-only', ALIAS, message({ job: null, more: `"urn":${valid}` }), message()),
     turns('urn-only-with-a-dead-letter', ALIAS, message({ job: null, attempts: '3', block: DEAD_LETTER, more: `"urn":${valid}` }), message({ attempts: '3', block: DEAD_LETTER })),
-    turns('urn-only-with-nulls', ALIAS, message({ job: null, trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null', more: `"urn":${valid}` }), message({ trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null' })),
+    unaccepted('urn-only-with-nulls', 'envelope/shape', message({ job: null, trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null', more: `"urn":${valid}` })),
     turns('urn-only-with-an-escaped-name', ALIAS, message({ job: null, more: `"\\u0075rn":${valid}` }), message()),
     turns('urn-only-with-escapes', ALIAS, message({ job: null, more: '"urn":"urn:\\ud83d\\ude00\\/\\u00e9\\t"' }), message({ job: '"urn:😀/é\\t"' })),
     turns('urn-only-with-64-bit-bounds', ALIAS, message({ job: null, attempts: '9223372036854775807', meta: meta({ created_at: '-9223372036854775808' }), more: `"urn":${valid}` }), message({ attempts: '9223372036854775807', meta: meta({ created_at: '-9223372036854775808' }) })),
@@ -94,23 +94,28 @@ export const folding = {
 export const absent = {
   description: 'Absent is not null. A member that was null is written as null; one that was absent is not written.',
   vectors: [
-    same('job-alone', ABSENT, `{"job":${valid}}`),
-    ...['trace_id', 'data', 'meta', 'attempts', 'dead_letter'].map((name) => same(`null-${name.replace('_', '-')}`, ABSENT, message({ [{ trace_id: 'trace', dead_letter: 'block' }[name] ?? name]: 'null' }))),
-    ...['trace', 'data', 'meta', 'attempts'].map((name) => same(`absent-${name}`, ABSENT, message({ [name]: null }))),
-    same('everything-null', ABSENT, message({ trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null' })),
-    ...['id', 'queue', 'lang', 'schema_version', 'created_at'].flatMap((name) => [
+    unaccepted('job-alone', 'envelope/shape', `{"job":${valid}}`),
+    ...Object.entries({ trace: ['trace-id', 'envelope/accepts-trace'], data: ['data', 'envelope/shape'], meta: ['meta', 'envelope/shape'], attempts: ['attempts', 'envelope/accepts-attempts'] }).flatMap(([part, [name, clause]]) => [
+      unaccepted(`null-${name}`, clause, message({ [part]: 'null' })),
+      unaccepted(`absent-${part}`, clause, message({ [part]: null })),
+    ]),
+    same('null-dead-letter', ABSENT, message({ block: 'null' })),
+    unaccepted('everything-null', 'envelope/shape', message({ trace: 'null', data: 'null', meta: 'null', attempts: 'null', block: 'null' })),
+    ...['id', 'queue', 'lang', 'created_at'].flatMap((name) => [
       same(`null-meta-${name.replace('_', '-')}`, ABSENT, message({ meta: meta({ [name]: 'null' }) })),
       same(`absent-meta-${name.replace('_', '-')}`, ABSENT, message({ meta: meta({ [name]: null }) })),
     ]),
-    same('empty-meta', ABSENT, message({ meta: '{}' })),
+    unaccepted('null-meta-schema-version', 'envelope/accepts-version', message({ meta: meta({ schema_version: 'null' }) })),
+    unaccepted('absent-meta-schema-version', 'envelope/accepts-version', message({ meta: meta({ schema_version: null }) })),
+    unaccepted('empty-meta', 'envelope/accepts-version', message({ meta: '{}' })),
     same('empty-dead-letter', ABSENT, message({ block: '{}' })),
     same('dead-letter-of-nulls', ABSENT, message({ block: `{${BLOCK.map((name) => `"${name}":null`).join(',')}}` })),
     same('dead-letter-with-two-members', ABSENT, message({ block: '{"reason":"failed","attempts":3}' })),
     same('null-extension', ABSENT, message({ more: '"x":null' })),
     same('null-in-data', ABSENT, message({ data: '{"a":null,"b":[null]}' })),
     same('empty-object-is-not-an-array', ABSENT, message({ data: '{"a":{},"b":[]}' })),
-    same('empty-strings', ABSENT, message({ trace: '""', meta: meta({ id: '""', queue: '""', lang: '""' }) })),
-    same('version-two', ABSENT, message({ meta: meta({ schema_version: '2' }) })),
+    unaccepted('empty-strings', 'envelope/accepts-trace', message({ trace: '""', meta: meta({ id: '""', queue: '""', lang: '""' }) })),
+    unaccepted('version-two', 'envelope/accepts-version', message({ meta: meta({ schema_version: '2' }) })),
     same('unknown-lang', 'envelope/lang-open', message({ meta: meta({ lang: '"cobol"' }) })),
     same('unknown-reason', ABSENT, message({ block: '{"reason":"bored"}' })),
     same('not-uuids', ABSENT, message({ trace: '"t"', meta: meta({ id: '"1"' }) })),
@@ -118,15 +123,15 @@ export const absent = {
 };
 
 export const duplicates = {
-  description: 'Duplicates. The last of members with one name wins, at every level, and objects are never merged.',
+  description: 'Duplicates. Of several members with the same name the last one wins, at every level; objects are never merged.',
   vectors: [
     turns('job', DUPLICATE, `{"job":"urn:first",${message().slice(1)}`, message()),
     turns('trace-id', DUPLICATE, message({ more: `"trace_id":"t2"` }), message({ trace: '"t2"' })),
     turns('data-not-merged', DUPLICATE, `{"data":{"a":1},${message({ data: '{"b":2}' }).slice(1)}`, message({ data: '{"b":2}' })),
     turns('data-last-at-the-end', DUPLICATE, message({ data: '{"a":1}', more: '"data":{"b":2}' }), message({ data: '{"b":2}' })),
     turns('meta-not-merged', DUPLICATE, `{"meta":{"vendor":1,"id":"x"},${message({ meta: '{"schema_version":1}' }).slice(1)}`, message({ meta: '{"schema_version":1}' })),
-    turns('meta-then-null', DUPLICATE, message({ more: '"meta":null' }), message({ meta: 'null' })),
-    turns('data-then-null', DUPLICATE, message({ data: '{"a":1}', more: '"data":null' }), message({ data: 'null' })),
+    unaccepted('meta-then-null', DUPLICATE, message({ more: '"meta":null' })),
+    unaccepted('data-then-null', DUPLICATE, message({ data: '{"a":1}', more: '"data":null' })),
     turns('dead-letter-not-merged', DUPLICATE, message({ block: '{"reason":"failed","attempts":1}', more: '"dead_letter":{"attempts":2}' }), message({ block: '{"attempts":2}' })),
     turns('attempts', DUPLICATE, message({ attempts: '1', more: '"attempts":2' }), message({ attempts: '2' })),
     turns('attempts-thrice', DUPLICATE, message({ attempts: '3', more: '"attempts":1,"attempts":2' }), message({ attempts: '2' })),

@@ -59,7 +59,7 @@ const TOKENS = [
 ];
 
 export default {
-  description: 'Strings. Escaped are the quote, the backslash and U+0000 to U+001F, in the shortest way and with lower-case hex; all else is itself in UTF-8.',
+  description: 'Strings. The quote, the backslash and U+0000 to U+001F are escaped, in the shortest form and with lower-case hex; every other character is written as UTF-8.',
   vectors: [
     ...Array.from({ length: 32 }, (_, code) => toMinimal(`control-u${hex(code)}`, `"\\u${hex(code)}"`)),
     ...RAW.map(([name, text]) => kept(`raw-${name}`, text)),

@@ -9,7 +9,7 @@ const bytes = (...pieces) => Buffer.concat(pieces.map((piece) => (typeof piece =
 const sample = message({ data: '{"a":[1,{"b":" two  spaces "}],"c":{}}' });
 
 export const whitespace = {
-  description: 'White space. What stands between tokens is not written; what stands inside a string is kept.',
+  description: 'White space. White space between tokens is not written; white space inside a string is kept.',
   vectors: [
     same('none', SPACE, sample),
     turns('two-space-indent', SPACE, spread(sample, 2), sample),
@@ -36,7 +36,7 @@ const list = (levels, inner) => `{"v":${nest('[', ']', levels, inner)}}`;
 const object = (levels) => `{"v":${nest('{"k":', '}', levels, '1')}}`;
 
 export const depth = {
-  description: 'Depth. A message may nest 1000 containers, its own braces included; one more is rejected.',
+  description: 'Depth. Objects and arrays nest at most 1000 levels deep, the message itself included; a deeper message is rejected.',
   vectors: [
     same('lists-1000', DEPTH, message({ data: list(998) })),
     rejected('lists-1001', DEPTH, message({ data: list(999) }), 'too_deep'),
@@ -60,7 +60,7 @@ const text = (name, body, code, pointer) => rejected(name, ONE, body, code, poin
 const broken = (name, data, pointer = '/data/v', code = 'not_json') => text(name, message({ data: `{"v":${data}}` }), code, pointer);
 
 export const grammar = {
-  description: 'Grammar. Exactly one strict RFC 8259 object in UTF-8; whatever else is rejected.',
+  description: 'Grammar. A body is exactly one JSON object by RFC 8259, in UTF-8; any other body is rejected.',
   vectors: [
     text('empty', '', 'empty'),
     text('spaces', ' \n\t\r ', 'empty'),
@@ -163,7 +163,7 @@ const inside = (part, name, value) =>
   part === 'meta' ? message({ meta: meta({ [name]: value }) }) : message({ block: JSON.stringify({ ...JSON.parse(DEAD_LETTER), [name]: '\0' }).replace('"\\u0000"', value) });
 
 export const types = {
-  description: 'Types. Each known member has one type or is null, at every occurrence; a 64-bit integer has no fraction and no exponent.',
+  description: 'Types. Each known member has its type or is null, also if a later duplicate replaces it; a 64-bit integer has no fraction and no exponent.',
   vectors: [
     ...Object.entries(TOP).flatMap(([name, [part, kind]]) => WRONG[kind].map(([what, value]) => rejected(`${dashed(name)}-${what}`, 'envelope/typed-members', message({ [part]: value }), 'wrong_type', `/${name}`))),
     ...Object.entries(INSIDE).flatMap(([part, names]) => Object.entries(names).flatMap(([name, kind]) =>

@@ -317,7 +317,7 @@ const OPTIONS = {
 };
 
 const block = (broker) => ({
-  description: `What ${broker} carries beside the body, and how its deliveries are counted, delayed, named and ended.`,
+  description: `The native fields of ${broker}, and its rules for attempts, delays, names and settlement.`,
   projection: projection(broker),
   headers: headers(broker),
   ...(OPTIONS[broker] ? { options: { operation: 'project', cases: OPTIONS[broker] } } : {}),

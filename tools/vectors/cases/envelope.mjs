@@ -8,7 +8,7 @@ const SURVIVE = 'envelope/unknown-survive';
 const moved = { apply_dead_letter: { reason: 'failed', original_queue: 'ledger' }, expect_dead_letter: { reason: 'failed', original_queue: 'ledger', error: null, exception: null } };
 
 export const roundtrip = {
-  description: 'Decode without a warning, count one attempt, encode: what was there is still there, with its JSON type.',
+  description: 'Decode without a warning, add one attempt, encode: every member is kept, with its JSON type.',
   cases: [
     kept('plain', 'envelope/shape', file('ledger-entry-posted'), { '/job': URN, '/trace_id': TRACE, '/meta/id': ID, '/data/entry': 9001, '/meta/created_at': 1767225600000 }),
     kept('unknown-top-level', SURVIVE, file('unknown-top-level'), { '/tenant': 'acme', '/priority': 7, '/tags': ['a', { b: null }], '/flags': {} }),
@@ -43,7 +43,7 @@ export const roundtrip = {
 const made = (name, data, text) => ({ name, clause: 'envelope/data-object', mode: 'encode', urn: 'urn:acme:x', queue: 'q', data, expect_encoded_data_json: text });
 
 export const data_shape = {
-  description: 'The payload is a JSON object on both ways.',
+  description: 'The payload is a JSON object, both when reading and when writing.',
   cases: [
     made('empty-object', {}, '{}'),
     made('empty-containers', { a: {}, b: [] }, '{"a":{},"b":[]}'),
@@ -61,7 +61,7 @@ const FORBIDDEN_META = ['max_retries', 'attempts', 'source', 'ts'];
 const dash = (name) => name.replaceAll('_', '-');
 
 export const forbidden_keys = {
-  description: 'A forbidden member is read with a warning that names it, dropped, and never written again.',
+  description: 'A forbidden member gives a warning with its name on reading, is dropped, and is never written.',
   cases: [
     warn('timestamp', '/timestamp', message({ more: '"timestamp":1767225600' })),
     warn('timestamp-object', '/timestamp', message({ more: '"timestamp":{"s":1}' })),
@@ -82,7 +82,7 @@ const CORE_META = ['id', 'queue', 'lang', 'schema_version', 'created_at'];
 const CORE_TOP = ['job', 'trace_id', 'data', 'meta', 'attempts', 'dead_letter'];
 
 export const encode_reject = {
-  description: 'Writing one of these members is an error, never a silent drop; nothing is written.',
+  description: 'Writing one of these members is an error: nothing is written, and the member is not dropped silently.',
   cases: [
     no('top-timestamp', 'envelope/forbidden-write', { extras_top: { timestamp: 1 } }, '/timestamp'),
     no('top-timestamp-null', 'envelope/forbidden-write', { extras_top: { timestamp: null } }, '/timestamp'),
@@ -103,7 +103,7 @@ export const encode_reject = {
 const ext = (name, meta_, expected, more = {}) => ({ name, clause: 'envelope/meta-write', urn: 'urn:acme:orders:made', queue: 'orders', data: { n: 1 }, meta: meta_, expect_envelope: { '/job': 'urn:acme:orders:made', '/meta/queue': 'orders', '/meta/schema_version': 1, '/attempts': 0, '/data': { n: 1 }, ...expected }, ...more });
 
 export const extension_write = {
-  description: 'Extra entries of `meta` are written beside the core members and survive one more hop.',
+  description: 'Extra entries of `meta` are written beside the core members and are kept on the next retry.',
   cases: [
     ext('flag', { canary: true }, { '/meta/canary': true }),
     ext('vendor', { ext: { acme: { shard: 3, opts: {} } } }, { '/meta/ext': { acme: { shard: 3, opts: {} } } }),
@@ -126,7 +126,7 @@ const writes = (name, clause, given, parts) => ({ name, clause, given: { urn: 'u
 const refuses = (name, clause, given, code, pointer) => ({ name, clause, given: { urn: 'urn:acme:a', queue: 'q', data_text: '{"n":1}', ...given }, expect: { rejected: { code, pointer } } });
 
 export const make = {
-  description: 'A new message is canonical, counts 0 attempts, has a fresh UUID, and a trace_id: the one given, else a fresh one. What could not be read again is refused.',
+  description: 'A new message is canonical, has 0 attempts, a new UUID and a trace_id (the given one, else a new one). A message that could not be read again is rejected.',
   operation: 'make',
   cases: [
     writes('plain', 'envelope/shape', {}),
@@ -163,7 +163,7 @@ const q = JSON.stringify;
 const reads = (name, clause, text, urn, warning) => ({ name, clause, mode: 'decode', body: text, valid: urn !== null, ...(urn === null ? {} : { expect: { urn }, expect_warning: warning }) });
 
 export const trim = {
-  description: 'Trimming and blankness know six ASCII characters; a reader never trims.',
+  description: 'White space means six ASCII characters, for trimming and for blank texts; a reader never trims.',
   cases: [
     ...each(SPACES, (name, char) => ({ name: `make-trims-${name}`, clause: T, mode: 'make', urn: `${char}urn:acme:a${char}`, expect: { job: 'urn:acme:a' } })),
     ...each(LETTERS, (name, char) => ({ name: `make-keeps-${name}`, clause: T, mode: 'make', urn: `${char}urn:acme:a${char}`, expect: { job: `${char}urn:acme:a${char}` } })),
@@ -199,7 +199,7 @@ const KINDS = [
 ];
 
 export const job_type = {
-  description: 'A `job` that is not a string is ignored with a warning; a blank one silently; a `urn` that is not a string counts for nothing.',
+  description: 'A `job` that is not a string is ignored with a warning; a blank one is ignored without a warning; a `urn` that is not a string is ignored.',
   cases: [
     ...KINDS.map(([what, value]) => ({ ...reads(`${what}-job-takes-the-alias`, 'envelope/job-type', message({ job: value, more: '"urn":"urn:acme:b"' }), 'urn:acme:b', true), mode: undefined })),
     ...KINDS.map(([what, value]) => ({ ...reads(`${what}-job-alone`, 'envelope/identity', message({ job: value }), null), mode: undefined })),

@@ -8,7 +8,7 @@ import * as rules from './rules.mjs';
 import { identity_verdict, kafka_poison } from './verdicts.mjs';
 import { backoff, delay, redis_delay, redis_element, redis_layout, version_gates } from './waits.mjs';
 
-const VERSION = '1.0.0';
+const VERSION = '1.1.0';
 const SCOPES = { rabbitmq: 'amqp', servicebus: 'asb' };
 const scope = (broker) => SCOPES[broker] ?? broker;
 
@@ -18,7 +18,7 @@ const vectors = (bytes) => Object.fromEntries(Object.entries(bytes).map(([theme,
 
 export function manifest(bytes) {
   const core = {
-    bytes: { description: 'The canonical bytes of a message, or its rejection. The vectors stand in the files of each theme.', ...vectors(bytes) },
+    bytes: { description: 'The canonical bytes of a message, or its rejection. Each theme has a file with its vectors.', ...vectors(bytes) },
     cases,
     roundtrip: envelope.roundtrip,
     data_shape: envelope.data_shape,
@@ -54,7 +54,7 @@ export function manifest(bytes) {
     schema_version: 1,
     conformance_version: VERSION,
     suite: 'tallystick',
-    description: 'The message contract as cases. Text stands for its UTF-8 bytes; a member that ends in _text is carried in base64.',
+    description: 'The message contract as test cases. A text means its UTF-8 bytes; a member that ends in _text is sent as base64.',
     sections, clauses, ...core,
     ...Object.fromEntries(Object.entries(scoped).map(([name, [, block]]) => [name, block])),
   };

@@ -11,7 +11,7 @@ const splice = (name, text, attempts = 1, clause = 'retry/splice') => ({ name, c
 const odd = `{ "job" : "${URN}",\n\t"trace_id":"${TRACE}", "data":{"b":1.50,"a":1E2,"n":12345678901234567890,"s":"caf\\u00e9 \\/ \\ud83d\\ude00"},`;
 
 export const retry_bytes = {
-  description: 'A retry changes the digits of `attempts` and no other byte. Where there is no such member, one is added at the end.',
+  description: 'A retry changes the digits of `attempts` and no other byte. If the message has no `attempts`, it is added at the end.',
   operation: 'retry',
   cases: [
     splice('last-member', message({ attempts: '«0»' })),
@@ -68,7 +68,7 @@ const letter = (name, body, expect, changes = {}, clause = 'dead-letter/block') 
 const moved = (name, before, after, changes = {}) => letter(name, before, after.replace('§', `"dead_letter":${blockText(changes)}`), changes);
 
 export const dead_letter_bytes = {
-  description: 'A dead letter is the message with `attempts` at the counted number and the block at the end; every other byte stays.',
+  description: 'A dead letter is the message with `attempts` set to the counted number and the block at the end; no other byte changes.',
   operation: 'dead_letter',
   cases: [
     moved('plain', '{"job":"x","data":{},"attempts":2}', '{"job":"x","data":{},"attempts":3,§}'),
@@ -101,7 +101,7 @@ export const dead_letter_bytes = {
 const back = (name, body, expect) => ({ name, clause: 'dead-letter/redrive', body, expect });
 
 export const redrive_bytes = {
-  description: 'A redrive takes the block away and sets `attempts` to 0; every other byte stays.',
+  description: 'A redrive removes the block and sets `attempts` to 0; no other byte changes.',
   operation: 'redrive',
   cases: [
     back('plain', message({ attempts: '3', block: DEAD_LETTER }), message()),
@@ -133,7 +133,7 @@ const either = (name, body, literals, keys) => ({ name, clause: 'poison/splice',
 const deep = `${'['.repeat(600)}${']'.repeat(600)}`;
 
 export const poison_dlq = {
-  description: 'The dead-letter record of a body that is no message: the object with the block spliced in, else a wrapper with the text, else a wrapper with base64.',
+  description: 'The dead-letter record of a body that is not a message: the object with the block added, else a wrapper with the text, else a wrapper with base64.',
   original_queue: 'orders',
   cases: [
     spliced('empty-object', '{}', {}),

@@ -8,7 +8,7 @@ const delivered = (text, outcome = 'ok') => ({ body_text: text, outcome });
 const withId = (id, trace) => message({ trace, meta: meta({ id }) });
 
 export const idempotency = {
-  description: 'One effect for many deliveries: a seen-set keyed on `meta.id`, marked after success.',
+  description: 'Several deliveries of a message have one effect: its `meta.id` is remembered after success.',
   dedup_key: { clause: 'idempotency/key', envelope_file: 'fixtures/ledger-entry-posted.json', key_field: 'meta.id', expected_key: ID },
   sequences: {
     cases: [
@@ -140,7 +140,7 @@ const violation = (name, schema, data, found) => ({ name, clause: 'payload/viola
 const inside = (schema) => T('object', { properties: { v: schema } });
 
 export const payload_violation = {
-  description: 'The first violation, as `<path>: <code>`; equality knows types at every depth.',
+  description: 'The first violation, as `<path>: <code>`; values of different JSON types are never equal, at any depth.',
   operation: 'validate_subset',
   cases: [
     violation('string', inside(T('string')), '{"v":1}', 'v: not_a_string'),
@@ -185,7 +185,7 @@ const wait = (name, base, multiplier, max, n, seconds, clause = F) => ({ name, c
 const jitter = (name, base, multiplier, max, n, longest) => ({ name, clause: J, retry_backoff: base, retry_backoff_multiplier: multiplier, retry_backoff_max: max, retry_jitter: 'full', n, expect_delay_range_seconds: { min: 0, max: longest } });
 
 export const retry_backoff = {
-  description: 'd(n) = min(maximum, base * multiplier^(n-1)); maximum 0 is no cap; full jitter draws from [0, d(n)].',
+  description: 'd(n) = min(maximum, base * multiplier^(n-1)); a maximum of 0 means no limit; with full jitter, the wait is a random value in [0, d(n)].',
   cases: [
     wait('defaults', 0, 1, 0, 1, 0),
     wait('defaults-later', 0, 1, 0, 9, 0),
@@ -225,7 +225,7 @@ const header = (name, traceparent, flags) => ({ name, clause: 'trace/header', mo
 const without = (name, traceparent, trace_id = TRACE_ID, trace_id_hex = BARE) => ({ name, clause: 'trace/fallback', mode: 'extract', traceparent, trace_id, expect: { source: 'trace_id', trace_id_hex } });
 
 export const traceparent = {
-  description: 'A well-formed `traceparent` of version 00 says the trace; anything else acts as if there were none.',
+  description: 'A well-formed `traceparent` of version 00 sets the trace id; any other value is ignored.',
   cases: [
     header('sampled', `00-${HEX}-${SPAN}-01`, '01'),
     header('not-sampled', `00-${HEX}-${SPAN}-00`, '00'),

@@ -180,11 +180,11 @@ const rows = [
 ];
 
 export const identity_verdict = {
-  description: 'Two verdicts, for every transport: an envelope with an identity, or poison.',
+  description: 'Two verdicts on every broker: an envelope with an identity, or poison.',
   cases: rows.map((row) => ({ ...row, expect: row.expect === 'ok' ? 'ok' : 'poison' })),
 };
 
 export const kafka_poison = {
-  description: 'Three verdicts, as a Kafka consumer sees them: a body without an identity is not yet poison, but ends like it.',
+  description: 'Three verdicts of a Kafka consumer: a body without an identity is not poison, but it is settled like poison.',
   cases: rows,
 };

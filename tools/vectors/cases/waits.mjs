@@ -5,7 +5,7 @@ const wait = (name, queue_type, delay_seconds, expect) => ({ name, clause: 'sqs/
 const hide = (name, delay_seconds, visibility_timeout) => ({ name, clause: 'sqs/visibility', delay_seconds, expect: { visibility_timeout } });
 
 export const delay = {
-  description: 'A delayed publish on SQS: 1 to 900 whole seconds, rounded up, nothing cut off; never on FIFO. A release changes the visibility.',
+  description: 'A delayed publish on SQS: 1 to 900 seconds, rounded up, never shortened, and never on a FIFO queue. A release changes the visibility timeout.',
   cases: [
     wait('one', 'standard', 1, 1),
     wait('thirty', 'standard', 30, 30),
@@ -34,7 +34,7 @@ function again(name, before, tiers = TIERS, topic = 'orders', more = {}) {
 const topic = (name, work_topic, n) => ({ name, clause: 'kafka/tier-names', work_topic, n, expect_topic: `${work_topic}.retry.${n}` });
 
 export const backoff = {
-  description: 'Kafka waits in tier topics, by two rules: a requested delay goes to the smallest tier that is long enough, a retry to the tier of its count.',
+  description: 'Kafka delays messages in tier topics: a requested delay uses the shortest tier that is long enough, a retry uses the tier of its attempt number.',
   cases: [
     asked('one-millisecond', 1, 5000),
     asked('below-the-first', 4999, 5000),
@@ -103,7 +103,7 @@ export const redis_delay = {
 const keys = (name, queue, key_prefix = 'queues:') => ({ name, clause: 'redis/keys', queue, key_prefix, expect: { ready: `${key_prefix}${queue}`, delayed: `${key_prefix}${queue}:delayed`, reserved: `${key_prefix}${queue}:reserved`, notify: `${key_prefix}${queue}:notify` } });
 
 export const redis_layout = {
-  description: 'Key names of the Laravel-compatible layout. The rest of this layout needs a live Redis and is no part of these cases.',
+  description: 'Key names of the Laravel-compatible layout. The other rules of this layout need a live Redis and are not part of these cases.',
   cases: [
     keys('plain', 'orders'),
     keys('dotted', 'mails.urgent'),
@@ -122,7 +122,7 @@ const framed = (name, given, element) => ({ name, clause: 'redis/element', given
 const opened = (name, element, body, headers) => ({ name, clause: 'redis/element', given: { element_text: element }, expect: { bytes: { body_text: body }, members: { headers } } });
 
 export const redis_element = {
-  description: 'A list element is the envelope, byte for byte; with headers it is a frame around it.',
+  description: 'A list element is the envelope, byte for byte; if there are headers, it is a frame with the headers and the envelope.',
   write: { operation: 'element', cases: [framed('bare', { body_text: message() }, message()), framed('bare-odd-formatting', { body_text: ' {"job" : "x"} \n' }, ' {"job" : "x"} \n'), framed('empty-headers-are-none', { body_text: '{}', headers: {} }, '{}'), framed('headers', { body_text: '{"job":"x"}', headers: { traceparent: 't' } }, '{"__bq_frame":1,"headers":{"traceparent":"t"},"body":"{\\"job\\":\\"x\\"}"}')] },
   read: { operation: 'read_element', cases: [
     opened('bare', message(), message(), {}),
@@ -160,7 +160,7 @@ function settled(broker, strategy, dead_letter, dlq_write) {
 
 // `version_gate_<broker>`: the record is the incoming body, byte for byte.
 export const version_gates = Object.fromEntries(Object.keys(OFF).map((broker) => [`version_gate_${broker}`, {
-  description: `How ${broker} ends a delivery that the version gate turned away.`,
+  description: `How ${broker} settles a delivery that failed the version check.`,
   incoming_bodies: BODIES,
   cases: STRATEGIES.flatMap((strategy) => ['on', 'off'].flatMap((dlq) => ['ok', 'fails'].map((write) => settled(broker, strategy, dlq, write)))),
 }]));

@@ -1,8 +1,8 @@
-"""Answer heartbeats while nobody uses a connection: all handlers may be busy for hours.
+"""Answer AMQP 1.0 heartbeats while a connection is idle, because handlers may run for hours.
 
-Each side of AMQP 1.0 takes the other for dead that says nothing for an idle timeout (transport,
-2.4.5). proton speaks only while it is asked to work, so a thread asks it to, a few times in each
-timeout, under the lock that every other use takes.
+Each side of AMQP 1.0 treats the other as dead if it sends nothing for an idle timeout (transport,
+2.4.5). proton sends only when it is called, so a thread calls it a few times per timeout, under the
+lock that every other call takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """ActiveMQ Artemis 2.56.0: AMQP 1.0, Core and STOMP, one port each (brokers sheet, 8).
 
-The instance is written here instead of by `artemis create`, which takes five seconds. Anybody may
-log in, and `admin` with the password `admin`; ten deliveries (its own default), then `DLQ`.
+The instance files are written here instead of by `artemis create`, which takes five seconds.
+Anonymous login is allowed, and `admin` with the password `admin`. After ten deliveries (the default
+of Artemis) a message goes to `DLQ`.
 """
 
 from __future__ import annotations

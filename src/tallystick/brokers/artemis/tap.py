@@ -1,7 +1,7 @@
-"""Browse a queue: a link in the distribution mode `copy` shows what waits and takes nothing.
+"""Browse a queue: a link with the distribution mode `copy` shows waiting messages and takes none.
 
-A browser comes to the end of the queue as it is, so a queue is followed by browsing it again and
-telling what was not seen before (`Looks`). What is consumed between two looks is not seen, nor what
+A browser ends at the end of the queue, so the tap browses it again and reports the messages that it
+has not seen before (`Looks`). It does not see messages that are consumed between two looks, or that
 the broker has already pushed to a consumer.
 """
 
@@ -106,9 +106,10 @@ class ArtemisTap:
 
 
 def drain(connection: Any, link: Any) -> None:
-    """Have the broker use up a credit, or give it back; ask again while it does not answer.
+    """Drain the credit of the link; ask again until the broker answers.
 
-    Artemis answers a drain before it has ended it, and lets fall another one that comes between.
+    Artemis answers a drain before it has finished it, and drops another drain that arrives
+    meanwhile.
     """
     end = monotonic() + connection.timeout
     link.drain(_CREDIT)

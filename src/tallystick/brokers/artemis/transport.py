@@ -2,17 +2,17 @@
 
 URL: `artemis://[user:password@]host[:port]`, `artemis+ssl://` for TLS, with the options
 
-    credit=200    deliveries the broker may have out to one consumer
-    heartbeat=20  seconds without a word after which a side takes the other for dead
-    timeout=30    seconds any single call may take
-    ca, verify    whom to trust with `artemis+ssl://` (`brokers/tls.py`)
+    credit=200    maximum unsettled deliveries of one consumer
+    heartbeat=20  seconds of silence after which a side treats the other as dead
+    timeout=30    maximum seconds of any single call
+    ca, verify    certificates to trust with `artemis+ssl://` (`brokers/tls.py`)
 
-The body goes as an AMQP string, which JMS peers read as text; bytes that are not UTF-8 go as data.
-A delivery that is not settled comes back when its link ends. A thread keeps a connection alive that
-nobody uses, so a handler may take as long as it needs.
+The body is sent as an AMQP string, which JMS peers read as text; bytes that are not UTF-8 are sent
+as data. A delivery that is not settled is delivered again when its link ends. A thread keeps an
+idle connection alive, so a handler may take as long as it needs.
 
-proton is not made for threads: even to let go of one of its objects is to use it. So all of them
-stay here, under one lock, and what a delivery carries away is two numbers.
+proton is not thread-safe: even releasing one of its objects uses it. So all of them stay in this
+module, under one lock, and a delivery carries only two numbers.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from uuid import uuid4
 
 from tallystick.brokers.artemis.pulse import Pulse
 from tallystick.brokers.tls import TLS_OPTIONS, Tls, read_tls, system_ca
+from tallystick.core.extras import importing
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
@@ -35,7 +36,6 @@ from tallystick.core.transport import (
     Delivery,
     check_options,
     lost,
-    missing_client,
     read_number,
     unreachable,
 )
@@ -51,7 +51,7 @@ _GOODBYE: Final = 2.0
 
 
 class _Link:
-    """A receiver, what it has brought, and what is out, by number."""
+    """A receiver, its received messages, and its unsettled deliveries by number."""
 
     def __init__(self, number: int) -> None:
         self.number: Final = number
@@ -106,7 +106,7 @@ class ArtemisTransport:
         refused: list[Any] = []
 
         def confirmed() -> bool:
-            """Settle what the broker has answered, from the oldest on."""
+            """Settle the messages that the broker has answered, oldest first."""
             while waiting and (waiting[0].remote_state or waiting[0].settled):
                 one = waiting.popleft()
                 if one.remote_state != proton.Delivery.ACCEPTED:
@@ -120,10 +120,10 @@ class ArtemisTransport:
             waiting.append(link.send(_message(proton, frame)))
         self._connection.wait(confirmed, timeout=self._timeout)
         if refused:
-            raise proton.ProtonException(f"the broker refused a message: {refused[0]}")
+            raise proton.ProtonException(f"the broker rejected a message: {refused[0]}")
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Give what the broker has pushed, or wait for it."""
+        """Return the messages that the broker has pushed, or wait for one."""
         with self._talking() as proton:
             link = self._link(queue)
             if not link.arrived:
@@ -141,12 +141,12 @@ class ArtemisTransport:
             return taken
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Accept; those of a link that is gone are lost to us."""
+        """Accept; deliveries of a closed link are lost."""
         with self._talking() as proton:
             self._settle(deliveries, proton.Delivery.ACCEPTED)
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
-        """Release it, uncounted; the broker hands it out again, at once."""
+        """Release it, uncounted; the broker delivers it again at once."""
         if not self._is_mine(delivery):
             raise lost()
         with self._talking() as proton:
@@ -169,11 +169,11 @@ class ArtemisTransport:
             self._settle([delivery], proton.Delivery.REJECTED)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
-        """Do nothing: a delivery is ours until its link ends."""
+        """Do nothing: a delivery stays valid until its link ends."""
         return []
 
     def close(self) -> None:
-        """End the connection; the broker hands out again what is unsettled."""
+        """Close the connection; the broker delivers unsettled messages again."""
         from proton import ProtonException  # noqa: PLC0415
 
         with self._lock:
@@ -329,10 +329,8 @@ def connect(address: Address) -> Callable[[], ArtemisTransport]:
     timeout = read_number(address, "timeout", 30.0)
     credit = int(read_number(address, "credit", 200))
     heartbeat = read_number(address, "heartbeat", 20.0)
-    try:
+    with importing("artemis"):
         from proton.utils import BlockingConnection  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("artemis", error) from error
     tls = read_tls(address, secure=address.scheme == "artemis+ssl", instead="artemis+ssl://")
     host = f"{address.host or '127.0.0.1'}:{address.port or (5671 if tls else 5672)}"
 

@@ -1,8 +1,8 @@
-"""The few things a transport asks of confluent-kafka, each with a timeout and an answer.
+"""The calls of confluent-kafka that a transport needs, each with a timeout.
 
-A produce is done when nothing is left to deliver and no report tells of a failure. Tier topics are
-made with the broker's own time stamps, because a parked record waits from when it was parked
-(clause 6.5).
+A produce call succeeds when nothing is left to deliver and no delivery report has an error. Tier
+topics are created with the broker's own time stamps, because a parked record waits from the time
+when it was parked (clause 6.5).
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Cluster:
 
     @staticmethod
     def is_record(message: Any) -> bool:
-        """Tell a record from news about the topic; raise what is neither."""
+        """Return a record, None for an event of the topic, or raise an error."""
         error = message.error()
         if error is None:
             return True
@@ -148,7 +148,7 @@ class Cluster:
         raise KafkaException(error)
 
     def attend(self, consumer: Any, held: Collection[int]) -> None:
-        """Take part in a group and take no record: the others wait for one that does not poll."""
+        """Poll without taking a record: a group waits for a member that does not poll."""
         places = [one for one in consumer.assignment() if one.partition not in held]
         consumer.pause(places)
         try:

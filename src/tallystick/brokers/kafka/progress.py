@@ -1,7 +1,7 @@
-"""How far a consumer has come in each partition, when messages are finished out of order.
+"""Track which offsets of each partition may be committed when messages finish out of order.
 
-An offset may be committed when everything before it is done. `epoch` changes when a partition is
-taken away or rewound: what was handed out before can no longer be settled.
+An offset may be committed when every record before it is done. `epoch` changes when a partition is
+revoked or rewound: records delivered before can then no longer be settled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["Partition"]
 
 @dataclass(slots=True)
 class Partition:
-    """One partition: what is out with handlers, and the offset after the last handed out."""
+    """One partition: its unsettled offsets, and the offset after the last delivered one."""
 
     epoch: int = 0
     out: set[int] = field(default_factory=set)
@@ -34,7 +34,7 @@ class Partition:
         return min(self.out) if self.out else self.after
 
     def rewind(self) -> int:
-        """Forget what is out, and give the offset to begin at again."""
+        """Forget the unsettled offsets, and return the offset to start again."""
         start = self.position()
         self.epoch += 1
         self.out.clear()

@@ -1,10 +1,10 @@
-"""One consumer of one topic: what is out with handlers, and how far it has committed.
+"""One consumer of one topic: its unsettled records, and its committed offsets.
 
-A commit is sent and not waited for: handlers go on meanwhile. One at a time is on its way, and the
-next says all that was done since, so a slow broker gets fewer. One that failed is sent again, after
-the next poll: a consumer that does not poll never joins its group again. A broker that does not
-answer is not run away from: after a few the next one waits. Before a partition goes to another
-consumer, and at the end, the last commit is waited for.
+A commit is sent without waiting, so handlers continue. Only one commit is in flight, and the next
+includes all records done since, so a slow broker gets fewer commits. A failed commit is sent again
+after the next poll, because a consumer that does not poll cannot join its group again. If the
+broker does not answer, a later commit waits for it. Before a partition goes to another consumer,
+and at the end, the last commit is awaited.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Reader:
         self.commit()
 
     def take(self, limit: int, timeout: float) -> list[Delivery]:
-        """Give records that have come, or wait for the first; say what commits came to."""
+        """Return received records, or wait for the first; log the results of commits."""
         self._resume()
         self._check()
         first = self._consumer.poll(timeout)
@@ -93,7 +93,7 @@ class Reader:
         self._due.add(number)
 
     def commit(self) -> None:
-        """Say how far partitions are done: now, or with the next. What cannot be sent stays due."""
+        """Commit how far partitions are done: now, or with the next commit."""
         waiting = self._unanswered and monotonic() - self._sent_at < _SOON
         if waiting or not self._due:
             return
@@ -114,15 +114,15 @@ class Reader:
         partition.resume_at = monotonic() + pause if hold else None
 
     def close(self) -> None:
-        """Leave the group; what is not done is handed out again."""
+        """Leave the group; unfinished records are delivered again."""
         self._flush(self.partitions)
         self._consumer.close()
 
     def _hand_out(self, messages: list[Any]) -> tuple[list[Delivery], list[Any]]:
-        """Give records to be handled, and note that they are out; errors stand aside.
+        """Return records to handle, and mark them as unsettled; errors are collected.
 
-        The list is emptied on the way: a message of the client is many objects, and hundreds of
-        them at once make work for the collector.
+        The list is emptied while it is read: a message of the client is many objects, and hundreds
+        of them at once slow the garbage collector.
         """
         taken: list[Delivery] = []
         errors: list[Any] = []
@@ -176,19 +176,22 @@ class Reader:
             self.partitions.setdefault(number, Partition()).rewind()
 
     def _forget(self, numbers: Iterable[int]) -> None:
-        """Send no more of what these partitions have done until now."""
+        """Stop committing the present progress of these partitions."""
         for number in numbers:
             self._due.discard(number)
             self._sent.pop(number, None)
 
     def _flush(self, numbers: Iterable[int]) -> None:
-        """Wait until what these partitions have done is committed: once, for better or worse."""
+        """Wait until the progress of these partitions is committed; try once."""
         open_ones = (self._due | self._sent.keys()).intersection(numbers)
         positions = {number: self.partitions[number].position() for number in open_ones}
         try:
             if positions:
                 self._cluster.commit(self._consumer, self._topic, positions)
         except KafkaException as error:
-            text = "topic %s: what was done before the offsets %s may come again: %s"
+            text = (
+                "topic %s: offsets %s could not be committed, so messages before them may be "
+                "delivered again: %s"
+            )
             _LOG.warning(text, self._topic, positions, error)
         self._forget(positions)

@@ -1,4 +1,4 @@
-"""A record as a frame and back: its headers, its key and its time stamp beside the value."""
+"""Convert a record to a frame and back: value, headers, key and time stamp."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_frame(message: Any) -> Frame:
 
 
 def write_record(frame: Frame, queue: str) -> Record:
-    """Give what is produced for a frame; it may name its tier topic itself."""
+    """Return the record to produce for a frame; the frame may name its tier topic."""
     sections = frame.sections
     record = sections.get("record", {})
     stamp = record.get("timestamp")

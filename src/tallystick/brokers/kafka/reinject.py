@@ -1,8 +1,8 @@
-"""The way back from a retry tier (clause 6.5): value and key as they were, two headers less.
+"""Make the record that goes back from a retry tier to its topic (clause 6.5).
 
-`bq-delay` and `bq-original-topic` tell where the record came from; they are dropped when it goes
-back. Every other header stays, in its order. A name that no topic can have is rejected here: the
-cluster would refuse it for ever.
+Value and key are unchanged. The headers `bq-delay` and `bq-original-topic` are removed; all others
+stay, in their order. A name that is not a valid topic name is rejected here, because the cluster
+would always refuse it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def return_topic(headers: Mapping[str, Any]) -> str:
     key = BINDING.original.key if BINDING.original else ""
     value = headers.get(key)
     if not isinstance(value, bytes) or _TOPIC(value) is None:
-        raise Rejected(f"a parked record names no topic in {key}", code="no_original_topic")
+        raise Rejected(f"a parked record has no topic in {key}", code="no_original_topic")
     return value.decode()
 
 

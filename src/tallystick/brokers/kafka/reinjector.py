@@ -1,9 +1,10 @@
-"""The consumer that brings parked records back to work when they are due (clause 6.5).
+"""The consumer that moves parked records back to their topics when their delay ends (clause 6.5).
 
-Value and key go back as they were, without the two headers of the wait. A record that is not yet
-due holds its partition; it is committed after its copy is the broker's. The work topic stands in a
-header; a record without one goes to the topic that its tier belongs to. One that its topic will
-never take goes, as it is, to the dead letters of its tier's topic: it must not stop those behind.
+Value and key are unchanged, without the two headers of the wait. A record whose time has not come
+blocks its partition; it is committed after the broker has confirmed its copy. A header names the
+topic; a record without that header goes to the topic of its tier. If the topic never accepts a
+record, the record goes unchanged to the dead-letter topic of its tier, so it does not block the
+records behind it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _NEVER: Final = (
 
 
 class Reinjector:
-    """A thread with a consumer of its own over the tier topics of one work topic."""
+    """A thread with its own consumer over the tier topics of one work topic."""
 
     def __init__(
         self, cluster: Cluster, tiers_ms: Mapping[str, int], group: Mapping[str, str]
@@ -55,7 +56,7 @@ class Reinjector:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; what is not due stays parked."""
+        """Stop; records whose time has not come stay parked."""
         self._stopping.set()
         self._thread.join()
         self._cluster.close()
@@ -65,7 +66,7 @@ class Reinjector:
             try:
                 self._attend()
             except Exception as error:  # noqa: BLE001 (a thread that ends brings nothing back)
-                _LOG.warning("parked records wait, trying again: %s", error)
+                _LOG.warning("parked records wait; will try again: %s", error)
                 self._stopping.wait(_PAUSE)
 
     def _attend(self) -> None:
@@ -112,7 +113,7 @@ class Reinjector:
         try:
             topic = return_topic(dict(headers))
         except Rejected as fault:
-            _LOG.warning("a parked record goes to %s: %s", home, fault)
+            _LOG.warning("a parked record is sent to %s: %s", home, fault)
             topic = home
         kept = [(key, value) for key, value in headers if key not in PARKED_HEADERS]
         record = message.value(), message.key()
@@ -122,7 +123,9 @@ class Reinjector:
             if error.args[0].code() not in _NEVER:
                 raise
             grave = name(BINDING.names, "dead_letter", home)
-            _LOG.error("a parked record cannot go to %s and is in %s: %s", topic, grave, error)
+            _LOG.error(
+                "a parked record could not be sent to %s and is now in %s: %s", topic, grave, error
+            )
             self._cluster.ensure([grave])
             self._cluster.produce([(grave, *record, headers, NOW)])
         done = {message.partition(): message.offset() + 1}

@@ -1,8 +1,8 @@
-"""Kafka 4.3.1, one node that is broker and controller (KRaft), on small settings.
+"""Kafka 4.3.1: one node that is broker and controller (KRaft), with small settings.
 
-The short session timeout brings it back in half the time after a crash (brokers sheet, 5.1).
-Nothing is deleted by its age: a record's time stamp is when its message was created, and one of
-last month would be gone at the next check, read or not.
+The short session timeout halves the recovery after a crash (brokers sheet, 5.1). Records are never
+deleted by age: the time stamp of a record is the creation time of its message, so an old message
+could be deleted before it is read.
 """
 
 from __future__ import annotations

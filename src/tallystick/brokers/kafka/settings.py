@@ -1,4 +1,4 @@
-"""From the URL of a cluster to the settings of confluent-kafka: where it is, TLS, and who asks."""
+"""Turn a cluster URL into settings of confluent-kafka: address, TLS and login."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read a topic beside its consumers: every partition from its beginning or from now on.
+"""Read a topic without its consumer groups: every partition, from its beginning or from now on.
 
-Partitions are assigned by hand: no group is joined and nothing is committed, so the groups of the
-topic notice nothing. Partitions that are added later are not seen.
+Partitions are assigned by hand. No group is joined and nothing is committed, so the consumer groups
+of the topic are not affected. Partitions that are added later are not seen.
 """
 
 from __future__ import annotations

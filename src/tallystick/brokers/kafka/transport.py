@@ -2,18 +2,19 @@
 
 URL: `kafka://[user:password@]host[:port]`, `kafka+ssl://` for TLS, with the options
 
-    group=babelqueue         the consumer group; `reinject_group` that of the way back
-    tiers=5000,30000,...     how long each retry tier waits, in ms (default: the contract's four)
-    reinject=1               bring parked records back to work while consuming
-    partitions=1 replication=1   for topics that have to be made
+    group=babelqueue         the consumer group; `reinject_group` is that of the reinjector
+    tiers=5000,30000,...     delay of each retry tier in ms (default: the four of the contract)
+    reinject=1               move parked records back to their topics while consuming
+    partitions=1 replication=1   for new topics
     group_protocol=classic   or `consumer` (KIP-848)
     bootstrap=h1:9092,h2:9092    instead of the host
     tls=1                    the same as `kafka+ssl://`; ca, verify: `brokers/tls.py`
-    mechanism=PLAIN          how to log in: also SCRAM-SHA-256, SCRAM-SHA-512
-    timeout=30               seconds any single call may take
+    mechanism=PLAIN          login mechanism: also SCRAM-SHA-256, SCRAM-SHA-512
+    timeout=30               maximum seconds of any single call
 
-A record is committed when it and all before it in its partition are done. One that is left makes
-its partition begin again there, after a pause: order is kept and nothing is skipped.
+A record is committed when it and all records before it in its partition are done. If a record is
+left unsettled, its partition starts again there after a pause: the order is kept and no record is
+skipped.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tallystick.brokers.kafka.settings import ACCESS, read_settings
 from tallystick.brokers.tls import find_fault
 from tallystick.core.delay import DEFAULT_RETRY_TIERS_MS
 from tallystick.core.errors import UsageError
+from tallystick.core.extras import importing
 from tallystick.core.frame import Frame
 from tallystick.core.names import name
 from tallystick.core.tap import Tap, Watch
@@ -39,7 +41,6 @@ from tallystick.core.transport import (
     check_options,
     is_on,
     lost,
-    missing_client,
     read_number,
     unreachable,
 )
@@ -160,11 +161,11 @@ class KafkaTransport:
         self._rewind(delivery, _PAUSE)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
-        """Do nothing: a record is ours as long as its partition is."""
+        """Do nothing: a record stays valid as long as its partition is assigned."""
         return []
 
     def close(self) -> None:
-        """Leave the groups; what is not committed is handed out again."""
+        """Leave the groups; uncommitted records are delivered again."""
         for reinjector in self._reinjectors.values():
             reinjector.close()
         self._reinjectors.clear()
@@ -243,10 +244,8 @@ def connect(address: Address) -> Callable[[], KafkaTransport]:
     partitions = int(read_number(address, "partitions", 1))
     replication = int(read_number(address, "replication", 1))
     tiers_ms = _read_tiers(address)
-    try:
+    with importing("kafka"):
         from tallystick.brokers.kafka.cluster import Cluster  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("kafka", error) from error
     settings, tls = read_settings(address)
     reinject_group = address.options.get("reinject_group") or name(
         BINDING.names, "reinject_group", ""
@@ -271,5 +270,5 @@ def _read_tiers(address: Address) -> tuple[int, ...]:
     except ValueError:
         tiers = (0,)
     if any(one < 1 for one in tiers):
-        raise UsageError(f"tiers is {text!r}, not milliseconds from 1", code="url_option")
+        raise UsageError(f"tiers must be milliseconds, 1 or more, not {text!r}", code="url_option")
     return tiers

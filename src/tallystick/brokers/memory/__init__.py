@@ -1,1 +1,1 @@
-"""A broker inside the process: for tests, examples and the reference of the others."""
+"""A broker inside the process, for tests and examples; the reference for the other brokers."""

@@ -1,4 +1,4 @@
-"""Memory: the body and out-of-band headers, nothing else; attempts are those of the body."""
+"""Memory: the body and headers beside it, nothing else; attempts are those of the body."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Messages inside this process: the reference behaviour, without a broker.
 
-`memory://NAME` is shared by all who name it in this process; `memory://` belongs to the one who
-opened it. A delivery that is not settled goes back, to the front, when its connection closes.
+All users of `memory://NAME` in this process share one broker; `memory://` belongs to the one that
+opened it. When a connection closes, its unsettled deliveries go back to the front of their queues.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MILLISECOND: Final = 0.001
 
 
 class Space:
-    """The queues of one name. Time comes in as a function."""
+    """The queues of one name. The time is a function argument."""
 
     def __init__(self, clock: Callable[[], float] = time) -> None:
         self.clock: Final = clock
@@ -47,18 +47,18 @@ class Space:
         self.changed.notify_all()
 
     def take(self, queue: str, limit: int) -> list[Frame]:
-        """Take what is due; the caller holds `changed`."""
+        """Take the frames whose time has come; the caller holds `changed`."""
         later, ready, now = self._later[queue], self._ready[queue], self.clock()
         while later and later[0][0] <= now:
             ready.append(heappop(later)[2])
         return [ready.popleft() for _ in range(min(limit, len(ready)))]
 
     def waiting(self, queue: str) -> int:
-        """Count what nobody has taken; the caller holds `changed`."""
+        """Count the waiting frames; the caller holds `changed`."""
         return len(self._ready[queue]) + len(self._later[queue])
 
     def next_due(self, queue: str) -> float | None:
-        """Give the seconds until a frame is due that is not yet."""
+        """Return the seconds until the next delayed frame."""
         later = self._later[queue]
         return max(later[0][0] - self.clock(), 0.0) if later else None
 
@@ -91,7 +91,7 @@ class MemoryTransport:
                 self._put(queue, frame)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Take what is due, or wait for it."""
+        """Take the available frames, or wait for one."""
         end = monotonic() + timeout
         space = self._space
         with space.changed:
@@ -130,20 +130,20 @@ class MemoryTransport:
         self.release(delivery)
 
     def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
-        """Put it back: there is no policy here."""
+        """Put it back: there is no dead-letter policy here."""
         self.release(delivery)
 
     def backlog(self, queue: str) -> int:
-        """Count what is there, due or not."""
+        """Count all frames, delayed or not."""
         with self._space.changed:
             return self._space.waiting(queue)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
-        """Do nothing: a delivery is ours until its connection closes."""
+        """Do nothing: a delivery stays valid until its connection closes."""
         return []
 
     def close(self) -> None:
-        """Put back what is unsettled, oldest first."""
+        """Put unsettled frames back, oldest first."""
         with self._space.changed:
             for delivery in reversed(self._taken.values()):
                 self._space.put_back(delivery.queue, delivery.frame)
@@ -166,6 +166,6 @@ def connect(address: Address) -> Callable[[], MemoryTransport]:
     """Give a way to open connections to the space that the address names."""
     check_options(address, ())
     if address.port or address.path or address.user:
-        raise UsageError(f"{address}: memory has a name and nothing else", code="url")
+        raise UsageError(f"{address}: a memory URL has only a name", code="url")
     space = _SPACES.setdefault(address.host, Space()) if address.host else Space()
     return lambda: MemoryTransport(space)

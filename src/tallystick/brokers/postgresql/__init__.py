@@ -1,1 +1,1 @@
-"""PostgreSQL: a store for what the runtime must remember; it carries no messages."""
+"""PostgreSQL: a store for the runtime; it carries no messages."""

@@ -1,8 +1,8 @@
-"""PostgreSQL 17.6, a store and not a broker: a relocatable build that is published on Maven.
+"""PostgreSQL 17.6 (a store, not a broker): a relocatable build that is published on Maven.
 
-It commits to the disk, so neither a crash of the process nor of the machine loses anything. It ends
-on SIGINT at once, rolling back what clients have open; SIGTERM would wait for them. Killed, it
-leaves a segment of shared memory behind until its next start, so it is always asked to end first.
+It syncs commits to disk, so neither a crash of the process nor of the machine loses data. SIGINT
+stops it at once and rolls back open transactions; SIGTERM would wait for the clients. A killed
+server leaves a segment of shared memory until its next start, so it always gets SIGINT first.
 """
 
 from __future__ import annotations

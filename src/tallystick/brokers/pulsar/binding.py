@@ -1,6 +1,6 @@
-"""Apache Pulsar (clause 5): string properties; `bq-attempts` overrides, RedeliveryCount is a floor.
+"""Apache Pulsar (clause 5): text properties; `bq-attempts` overrides, RedeliveryCount is a minimum.
 
-RedeliveryCount starts at 0, so nothing is taken off. `bq-job` is the routing key: where it differs
+RedeliveryCount starts at 0, so nothing is subtracted. `bq-job` is the routing key: where it differs
 from the body, the property wins.
 """
 

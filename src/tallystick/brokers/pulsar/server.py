@@ -1,8 +1,8 @@
 """Pulsar 4.0.8 standalone: broker, bookie and metadata in one small JVM (brokers sheet, 7).
 
-`listeningInterface=lo` keeps the bookie off the network. The journal is not synced to the disk:
-what was confirmed survives the end of the process, not a power loss. What was acknowledged is
-written 20 times a second instead of once in ten: a crash brings back less of it.
+`listeningInterface=lo` keeps the bookie off the network. The journal is not synced to disk:
+confirmed messages survive a crash of the process, but not a power loss. Acknowledgements are
+written 20 times a second instead of every ten seconds, so a crash redelivers fewer messages.
 """
 
 from __future__ import annotations

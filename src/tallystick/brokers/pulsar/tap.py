@@ -1,7 +1,7 @@
-"""Read a topic beside its subscriptions, with a reader: from its beginning or from now on.
+"""Read a topic without affecting its subscriptions: from its beginning or from now on.
 
-A reader has a subscription of its own that nothing keeps, and acknowledges for nobody else. What
-all subscriptions have acknowledged may be gone from the topic already.
+A reader has a temporary subscription of its own and acknowledges nothing for others. Messages that
+all subscriptions have acknowledged may already be deleted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PulsarTap:
         self._talking: Final = talking
 
     def read(self, limit: int, timeout: float) -> list[Frame]:
-        """Wait for the first, then take what is already here."""
+        """Wait for the first message, then take those already received."""
         frames: list[Frame] = []
         wait = max(int(timeout * 1000), 1)
         with self._talking() as pulsar:

@@ -3,15 +3,15 @@
 URL: `pulsar://[:token@]host[:port]`, `pulsar+ssl://` for TLS, with the options
 
     subscription=babelqueue   tenant=public   namespace=default
-    nack_delay=1              seconds until a delivery that was handed back comes again
-    prefetch=1000             how many messages the client asks for ahead, 1 at least; messages
-                              that were sent together come together
-    timeout=30                seconds any single call may take
-    ca, verify                whom to trust with `pulsar+ssl://` (`brokers/tls.py`)
+    nack_delay=1              seconds until a returned delivery is delivered again
+    prefetch=1000             messages that the client requests ahead, at least 1; messages that
+                              were sent together are delivered together
+    timeout=30                maximum seconds of any single call
+    ca, verify                certificates to trust with `pulsar+ssl://` (`brokers/tls.py`)
 
-A topic keeps messages for the subscriptions that exist: `ensure` makes ours before anything is
-sent. A broker that has just come back refuses producers and consumers for a while: we ask again
-until the timeout. A token may stand in the place of the password.
+A topic keeps messages only for existing subscriptions, so `ensure` creates ours before anything is
+sent. A broker that has just started refuses producers and consumers for a while; the transport
+tries again until the timeout. The password of the URL may be a token.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.pulsar.binding import BINDING
 from tallystick.brokers.tls import TLS_OPTIONS, find_fault, read_tls, system_ca
+from tallystick.core.extras import importing
 from tallystick.core.frame import Frame
 from tallystick.core.names import name
 from tallystick.core.tap import Tap, Watch
@@ -34,7 +35,6 @@ from tallystick.core.transport import (
     Delivery,
     check_options,
     lost,
-    missing_client,
     read_number,
     unreachable,
 )
@@ -111,10 +111,12 @@ class PulsarTransport:
             producer.flush()
             wrong = [one for one in results if one != pulsar.Result.Ok]
             if wrong or len(results) < len(frames):
-                raise OSError(str(wrong[0]) if wrong else "not every message was confirmed")
+                raise OSError(
+                    str(wrong[0]) if wrong else ("the broker did not confirm every message")
+                )
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Wait for the first, then take what comes with it."""
+        """Wait for the first message, then take those that arrived with it."""
         with self._talking():
             consumer = self._consumers.get(queue)
             if consumer is None:
@@ -161,7 +163,7 @@ class PulsarTransport:
             raise lost()
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
-        """Hand it back; it comes again after the subscription's own delay."""
+        """Return it; it is delivered again after the delay of the subscription."""
         if not self._is_mine(delivery):
             raise lost()
         with self._talking():
@@ -175,19 +177,19 @@ class PulsarTransport:
         self.ack([delivery])
 
     def leave(self, delivery: Delivery) -> None:
-        """Hand it back."""
+        """Return it to the broker."""
         self.release(delivery)
 
     def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
-        """Hand it back: a dead-letter policy belongs to the subscription."""
+        """Return it: a dead-letter policy belongs to the subscription."""
         self.release(delivery)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
-        """Do nothing: a delivery is ours until its connection ends."""
+        """Do nothing: a delivery stays valid until its connection ends."""
         return []
 
     def close(self) -> None:
-        """End the client; what is unsettled goes to another consumer."""
+        """Close the client; unsettled messages go to another consumer."""
         client = self._client
         self._drop()
         if client is not None:
@@ -269,7 +271,9 @@ class PulsarTransport:
                 self._drop()
             fault = self._find_fault() if isinstance(error, pulsar.ConnectError) else ""
             if isinstance(error, pulsar.Timeout) and self._address.password:
-                fault = "no answer in time: it is down, or the token was refused (unauthorized)"
+                fault = (
+                    "no answer in time: the broker is down, or it rejected the token (unauthorized)"
+                )
             raise unreachable(self._address, OSError(fault) if fault else error) from error
 
 
@@ -287,10 +291,8 @@ def connect(address: Address) -> Callable[[], PulsarTransport]:
     timeout = read_number(address, "timeout", 30.0)
     for option in ("nack_delay", "prefetch"):  # said now, and not when a worker connects
         read_number(address, option, 1)
-    try:
+    with importing("pulsar"):
         import pulsar  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("pulsar", error) from error
     tls = read_tls(address, secure=address.scheme == "pulsar+ssl", instead="pulsar+ssl://")
     host, port = address.host or "127.0.0.1", address.port or (6651 if tls else 6650)
     trust: dict[str, Any] = {}

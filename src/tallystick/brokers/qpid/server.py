@@ -1,7 +1,7 @@
 """Qpid Broker-J 10.1.0: AMQP 0-8 to 0-10 and 1.0 on one port (brokers sheet, 9).
 
-The message store is BDB, so durable messages survive; the broker's own configuration is in memory
-and comes from the file below at every start.
+The message store is BDB, so durable messages survive a restart. The configuration of the broker is
+in memory; it is read from the file below at every start.
 """
 
 from __future__ import annotations

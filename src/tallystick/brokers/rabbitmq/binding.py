@@ -1,6 +1,6 @@
 """RabbitMQ (clause 2): properties and natively typed headers; attempts are those of the body.
 
-It waits only behind an `x-delayed-message` exchange, below 2^32 ms. There is no version gate.
+Delays need an `x-delayed-message` exchange and are below 2^32 ms. There is no version gate.
 """
 
 from __future__ import annotations

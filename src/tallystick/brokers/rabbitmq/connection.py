@@ -1,7 +1,7 @@
-"""One AMQP 0-9-1 connection on a thread of its own, so that heartbeats never wait for a handler.
+"""One AMQP 0-9-1 connection in its own thread, so that heartbeats never wait for a handler.
 
-pika's `SelectConnection` runs on that thread; everybody else asks it by `call`, with a timeout.
-Publishing is confirmed and mandatory: a message that no queue takes is an error, not a loss.
+pika's `SelectConnection` runs in that thread; other threads use it through `call`, with a timeout.
+Publishing is confirmed and mandatory: a message that reaches no queue is an error, not a loss.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class Connection:
             self._opened.result(timeout)
         except Late as error:
             self.close()
-            raise Broken(f"no answer in {timeout:g} s") from error
+            raise Broken(f"no answer within {timeout:g} s") from error
 
     @property
     def usable(self) -> bool:
-        """Whether it can still be asked."""
+        """Whether the connection is still usable."""
         return self._failure is None
 
     def call(self, function: Callable[[Future[Any]], None]) -> Any:
@@ -104,11 +104,15 @@ class Connection:
                 if self._failure is not None:
                     raise Broken(_words(self._failure)) from None
                 if monotonic() >= end:
-                    why = f": it has blocked publishers ({self._blocked})" if self._blocked else ""
-                    raise Broken(f"no answer in {self._timeout:g} s{why}") from None
+                    why = (
+                        f": the broker has blocked publishers ({self._blocked})"
+                        if self._blocked
+                        else ""
+                    )
+                    raise Broken(f"no answer within {self._timeout:g} s{why}") from None
 
     def open_channel(self) -> Any:
-        """Open a channel beside our two, for whoever asks."""
+        """Open another channel beside the two standard ones."""
         return self.call(lambda done: self._connection.channel(on_open_callback=done.set_result))
 
     def declare(self, queue: str, arguments: dict[str, Any]) -> None:
@@ -151,11 +155,11 @@ class Connection:
     def settle(self, channel: Any, tags: Sequence[int], *, requeue: bool = False) -> None:
         """Acknowledge deliveries of this channel, or put them back.
 
-        Nobody confirms an acknowledgement, so nobody waits for one: it is written next. Those below
-        all that are still out go as one.
+        An acknowledgement has no reply, so there is nothing to wait for. Deliveries below every
+        unsettled one are acknowledged together.
         """
         if channel is not self._consuming or self._failure is not None:
-            raise Broken("the channel is gone")
+            raise Broken("the channel is closed")
 
         def answer() -> None:
             if not channel.is_open:
@@ -184,7 +188,7 @@ class Connection:
         if self._connection.is_open:
             self._connection.close()
         elif not self._connection.is_closing:
-            self._fail(Broken("closed while it was opening"))
+            self._fail(Broken("the connection was closed while it was being opened"))
             self._connection.ioloop.stop()
 
     def _run(self) -> None:
@@ -232,7 +236,7 @@ class Connection:
         channel.add_on_close_callback(self._on_channel_close)
         channel.add_on_cancel_callback(
             lambda _frame: self._on_channel_close(
-                channel, Broken("the broker ended the consumer: its queue is gone or moved")
+                channel, Broken("the broker ended the consumer: its queue was deleted or moved")
             )
         )
         channel.basic_qos(prefetch_count=self._prefetch, callback=self._on_ready)
@@ -250,7 +254,7 @@ class Connection:
         connection.ioloop.stop()
 
     def _on_channel_close(self, channel: Any, reason: BaseException) -> None:
-        """One of our two channels ended: nothing on it can be settled, so begin anew."""
+        """Open new channels after one of the two has closed: nothing on it can be settled."""
         self._fail(reason)
         if channel.connection.is_open:
             channel.connection.close()
@@ -264,7 +268,7 @@ class Connection:
         for tag in tags:
             _, batch = self._unconfirmed.pop(tag)
             if isinstance(method, pika.spec.Basic.Nack):
-                batch.fail("the broker refused a message")
+                batch.fail("the broker rejected a message")
             else:
                 batch.confirm()
 
@@ -275,7 +279,7 @@ class Connection:
                 return
 
     def _is_used_up(self, queue: str) -> bool:
-        """Say whether the broker sends no more: nobody consumes yet, or all it may send is out."""
+        """Return whether the broker sends no more: no consumer, or a full window."""
         window = self._windows.get(queue)
         out = list(self._unsettled.values())  # a copy: the connection's thread changes it
         return window is None or 0 < self._prefetch <= out.count(window)
@@ -333,7 +337,7 @@ class Connection:
 
 
 def _words(error: BaseException) -> str:
-    """Say what is at the bottom of it: pika wraps one error in another, or in a list."""
+    """Return the innermost error: pika wraps one error in another, or in a list."""
     wrapped = getattr(error, "exception", None)
     if isinstance(wrapped, BaseException):
         return _words(wrapped)

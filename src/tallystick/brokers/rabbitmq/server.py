@@ -1,8 +1,8 @@
 """RabbitMQ 3.10.8 on Erlang 25 from Debian's packages (brokers sheet, 4).
 
-Its own start script is used, told that a supervisor watches it: then the process we start is the
-Erlang machine itself, which stops cleanly on SIGTERM. Every port is ours, epmd's too. Declared
-queues are put in safety every second: by default a kill soon after may make it forget one.
+Its start script is told that a supervisor watches it, so the started process is the Erlang machine
+itself, which stops cleanly on SIGTERM. Every port is private, also that of epmd. Declared queues
+are synced to disk every second; by default a kill soon after a declaration may lose the queue.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Look at a queue from beside it: a copy from the exchange that feeds it, or a peek.
+"""Read a queue without consuming it: a copy from the exchange that feeds it, or a peek.
 
-    copy   a queue of our own, exclusive, bound to the exchange with the key: it gets what is
-           published from now on, and is gone with the connection
-    peek   messages are taken and put back when the tap closes; not harmless: meanwhile nobody else
-           gets them, they come back as redelivered, and a quorum queue counts that as a delivery
+    copy   an exclusive queue of our own, bound to the exchange with the key: it gets messages
+           published from now on, and is deleted with the connection
+    peek   messages are taken and put back when the tap closes. Meanwhile no other consumer gets
+           them, they are then marked as redelivered, and a quorum queue counts a delivery
 
-Queues that are fed through the default exchange, as the runtime's are, cannot be copied: nothing
-can be bound to it. So a tap that is allowed neither is refused.
+A queue that is fed through the default exchange, like those of the runtime, cannot be copied,
+because nothing can be bound to that exchange. If neither way is allowed, the tap is refused.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ _AHEAD: Final = 1_000
 
 
 def check_watch(watch: Watch) -> None:
-    """Refuse a tap that would not be harmless, unless it is asked for."""
+    """Refuse a tap that would affect the queue, unless the user asked for it."""
     if watch.exchange and watch.peek:
-        raise UsageError("a copy from an exchange needs no peek", code="tap")
+        raise UsageError("--peek and --exchange cannot be used together", code="tap")
     if watch.exchange and watch.start == "earliest":
         raise UsageError(
-            "an exchange gives a copy of what comes, and nothing of what was",
+            "an exchange copies only new messages, not those already in the queue",
             code="tap",
             hint="add --from latest",
         )
     if not watch.exchange and not watch.peek:
         raise UsageError(
-            "RabbitMQ shows a queue to nobody without taking from it",
+            "RabbitMQ cannot show a queue without taking messages from it",
             code="tap",
-            hint="name the exchange that feeds it (--exchange NAME --key KEY --from latest), or "
-            "capture in the app; --peek takes messages and puts them back as redelivered",
+            hint="name the exchange that feeds the queue (--exchange NAME --key KEY --from "
+            "latest), or capture in the app; --peek takes messages and puts them back, "
+            "marked as redelivered",
         )
 
 
@@ -84,7 +85,7 @@ class RabbitTap:
         return queue
 
     def read(self, limit: int, timeout: float) -> list[Frame]:
-        """Give what has come; a copy is acknowledged, a peek is not."""
+        """Return the received messages; a copy is acknowledged, a peek is not."""
         with self._talking(), self._changed:
             self._changed.wait_for(lambda: self._arrived or self._ended is not None, timeout)
             if not self._arrived and self._ended is not None:
@@ -96,7 +97,7 @@ class RabbitTap:
         return [frame for _, frame in taken]
 
     def close(self) -> None:
-        """End the channel: what was peeked at goes back to its place."""
+        """Close the channel: peeked messages go back to their place."""
         if self._ended is None and self._connection.usable:
             with self._talking():
                 self._ask(self._end)

@@ -2,14 +2,14 @@
 
 URL: `amqp://[user:password@]host[:port][/vhost]`, `amqps://` for TLS, with the options
 
-    queue_type=quorum   for queues that have to be made (default: classic)
-    prefetch=200        deliveries the broker may have out before it is asked for more
+    queue_type=quorum   type of new queues (default: classic)
+    prefetch=200        maximum unacknowledged deliveries
     heartbeat=60        seconds
-    timeout=10          seconds any single call may take
-    ca, verify          whom to trust with `amqps://` (`brokers/tls.py`)
+    timeout=10          maximum seconds of any single call
+    ca, verify          certificates to trust with `amqps://` (`brokers/tls.py`)
 
-A queue that exists is used as it is. Messages go through the default exchange; one that no queue
-takes is an error. RabbitMQ cannot wait by itself, so the runtime holds a retry back.
+An existing queue is used unchanged. Messages go through the default exchange; a message that
+reaches no queue is an error. RabbitMQ has no delays of its own, so the runtime holds a retry back.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import UsageError
+from tallystick.core.extras import importing
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
@@ -28,7 +29,6 @@ from tallystick.core.transport import (
     Delivery,
     check_options,
     lost,
-    missing_client,
     read_number,
     unreachable,
 )
@@ -77,7 +77,7 @@ class RabbitTransport:
             connection.publish([(queue, _properties(frame), frame.body) for frame in frames])
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Give what the broker has pushed, or wait for it."""
+        """Return the messages that the broker has pushed, or wait for one."""
         with self._talking() as connection:
             channel, taken = connection.receive(queue, limit, timeout)
         return [
@@ -86,7 +86,7 @@ class RabbitTransport:
         ]
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Acknowledge; those of a connection that is gone are lost to us."""
+        """Acknowledge; deliveries of a closed connection are lost."""
         self._settle(deliveries)
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
@@ -110,11 +110,11 @@ class RabbitTransport:
         self.release(delivery)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
-        """Do nothing: a delivery is ours until its connection ends."""
+        """Do nothing: a delivery stays valid until its connection ends."""
         return []
 
     def close(self) -> None:
-        """End the connection; the broker puts back what is unsettled."""
+        """Close the connection; the broker puts unsettled messages back."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -180,17 +180,15 @@ def connect(address: Address) -> Callable[[], RabbitTransport]:
     check_options(address, _OPTIONS)
     queue_type = address.options.get("queue_type", "classic")
     if queue_type not in _TYPES:
-        hint = f"one of {', '.join(_TYPES)}"
+        hint = f"use one of {', '.join(_TYPES)}"
         raise UsageError(f"unknown queue_type {queue_type!r}", code="url_option", hint=hint)
     timeout = read_number(address, "timeout", 10.0)
     prefetch = int(read_number(address, "prefetch", 200))
     heartbeat = int(read_number(address, "heartbeat", 60))
-    try:
+    with importing("rabbitmq"):
         import pika  # noqa: PLC0415
 
         from tallystick.brokers.rabbitmq.connection import Connection  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("rabbitmq", error) from error
     tls = read_tls(address, secure=address.scheme == "amqps", instead="amqps://")
     parameters = pika.ConnectionParameters(
         host=address.host or "127.0.0.1",

@@ -1,8 +1,8 @@
 """Redis (clause 1): a list element is the envelope, byte for byte; attempts are the body's.
 
-Two layouts. The app layout (`legacy`) reserves into `:processing`, keeps deadlines beside it, and
-cannot delay. Laravel's layout keeps sorted sets, can delay, and cannot carry headers. Poison is
-dead-lettered in every configuration.
+There are two layouts. The app layout (`legacy`) reserves into `:processing`, keeps deadlines beside
+it, and has no delays. Laravel's layout uses sorted sets, has delays, and carries no headers. Poison
+messages are always dead-lettered.
 """
 
 from __future__ import annotations

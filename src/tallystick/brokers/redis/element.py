@@ -1,8 +1,8 @@
-"""The list element of Redis: the bare envelope, or a frame around it when headers ride along.
+"""The list element of Redis: the bare envelope, or a frame around it that carries headers.
 
     {"__bq_frame":1,"headers":{...},"body":"<the envelope as text>"}
 
-Anything that is not exactly such a frame is a bare body and comes back byte for byte.
+Any other element is a bare body and is read byte for byte.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The two layouts of a queue in Redis, over the scripts: the clock comes in as an argument.
+"""The two layouts of a queue in Redis, on top of the scripts; the clock is an argument.
 
-    Legacy    a list, a list of what is reserved, and a sorted set of deadlines; cannot wait
-    Laravel   a list, sorted sets of what waits and what is reserved, and a list to wake consumers
+    Legacy    a list, a list of reserved elements, and a sorted set of deadlines; no delays
+    Laravel   a list, sorted sets of delayed and of reserved elements, and a list to wake consumers
 
-`retry_after` is how long a reservation holds, in seconds; None means for ever.
+`retry_after` is the length of a reservation in seconds; None means for ever.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from tallystick.core.transport import Delivery, lost
 __all__ = ["LaravelLayout", "Layout", "LegacyLayout", "Reserved"]
 
 _BATCH: Final = 500
-_UNCOUNTED: Final = "a body whose attempts the reservation cannot count"
+_UNCOUNTED: Final = "the attempts of this body cannot be counted by the reservation"
 
 
 class Reserved(Struct, frozen=True):
-    """What Redis knows a reservation by."""
+    """The key of a reservation in Redis."""
 
     member: bytes
 
 
 class Layout(Protocol):
-    """What a transport asks of a layout; `client` is a redis-py client."""
+    """The operations of a layout; `client` is a redis-py client."""
 
     def push(self, client: Any, queue: str, frames: Sequence[Frame]) -> None:
         """Add frames in order."""
 
     def reserve(self, client: Any, queue: str, limit: int, now: float) -> list[Delivery]:
-        """Take up to `limit` elements, after putting back what has expired."""
+        """Take up to `limit` elements, after putting expired ones back."""
 
     def wait_key(self, queue: str) -> str:
         """Name a list that is not empty when something can be taken."""
 
     def work_key(self, queue: str) -> str:
-        """Name the list of what waits."""
+        """Return the name of the list of waiting elements."""
 
     def read(self, element: bytes) -> Frame:
         """Give the frame of an element of that list."""
 
     def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
-        """End reservations; raise when some had expired."""
+        """End reservations; raise if some had expired."""
 
     def renew(self, client: Any, deliveries: Sequence[Delivery], now: float) -> list[Delivery]:
         """Begin reservations again; give those that have expired."""
 
     def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:
-        """Hand the element out again, as it is."""
+        """Return the unchanged element to the queue."""
 
     def replace(
         self, client: Any, delivery: Delivery, queue: str, frame: Frame, now: float
@@ -97,7 +97,7 @@ class LegacyLayout:
             client.rpush(name(BINDING.names, "work", queue), *elements[start : start + _BATCH])
 
     def sweep(self, client: Any, queue: str, now: float) -> None:
-        """Put back what has expired, and nothing else."""
+        """Put expired elements back, and nothing else."""
         _evaluate(client, scripts.LEGACY_SWEEP, self._keys(queue), floor(now), self._most)
 
     def reserve(self, client: Any, queue: str, limit: int, now: float) -> list[Delivery]:
@@ -198,7 +198,7 @@ class LaravelLayout:
             batch.execute()
 
     def migrate(self, client: Any, queue: str, now: float) -> None:
-        """Make ready what is due, then what has expired."""
+        """Move delayed elements whose time has come, then expired ones, to the list."""
         _evaluate(
             client, scripts.LARAVEL_MIGRATE, self._keys(queue), *self._due(now)
         )  # fmt: skip
@@ -225,7 +225,7 @@ class LaravelLayout:
         return self._key("notify", queue)
 
     def work_key(self, queue: str) -> str:
-        """Name the list of what is ready."""
+        """Return the name of the list of ready elements."""
         return self._key("work", queue)
 
     def read(self, element: bytes) -> Frame:

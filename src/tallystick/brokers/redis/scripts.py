@@ -1,7 +1,7 @@
-"""What Redis does as one step, in its own Lua: nothing may be between two lists when we die.
+"""The Lua scripts: each is one step in Redis, so a crash leaves no message between two lists.
 
-A reservation of the app layout is the member `<32 hex>:<element>` in the deadlines. Whoever settles
-takes that member away first; if it is gone, the reservation has expired and nothing is touched.
+A reservation of the app layout is the member `<32 hex>:<element>` in the deadlines. A settlement
+removes this member first; if it is missing, the reservation has expired, and nothing is changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Redis 7.0.15 from Debian's packages.
 
-It appends every write to a file, so a crash of the process loses nothing (brokers sheet, 3 and 13).
+Every write is appended to a file, so a crash of the process loses nothing (brokers sheet, 3 and
+13).
 """
 
 from __future__ import annotations

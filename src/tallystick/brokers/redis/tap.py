@@ -1,8 +1,9 @@
-"""Look at a list and follow it: what waits, from its front or from its end on.
+"""Read a list and follow it: the waiting elements, from its front or from its end.
 
-The place in the list is that of the last element told. When consumers have taken from the front,
-the element is looked for, and when it is gone too, everything that waits is new. What is taken
-between two looks is not seen; an element that is pushed again, byte for byte, may be told again.
+The tap remembers the last element that it reported. When consumers have taken elements from the
+front, it searches for that element; if the element is gone, every waiting element counts as new. It
+does not see elements that are taken between two looks, and it may report an element twice if the
+same bytes are pushed again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _EVERY: Final = 0.1
 
 
 class RedisTap:
-    """One list, and how far it has been told."""
+    """One list, and the last reported element."""
 
     def __init__(
         self,

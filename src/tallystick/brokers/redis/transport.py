@@ -3,13 +3,13 @@
 URL: `redis://[user:password@]host[:port][/db]`, `rediss://` for TLS, with the options
 
     laravel=1        Laravel's layout, with `prefix` (default `queues:`)
-    retry_after=90   seconds a reservation holds; `none` for ever
-    timeout=10       seconds any single call may take
-    ca, verify       whom to trust with `rediss://` (`brokers/tls.py`)
+    retry_after=90   length of a reservation in seconds; `none` means for ever
+    timeout=10       maximum seconds of any single call
+    ca, verify       certificates to trust with `rediss://` (`brokers/tls.py`)
 
-A consumer waits on the queue with a `BLMOVE` of the list onto itself, which takes nothing, and then
-reserves by script: nothing is ever between two keys. The client does not repeat a call by itself,
-because a reply that was lost may hide a call that was done.
+A consumer waits with a `BLMOVE` of the list onto itself, which removes nothing, and then reserves
+with a script: a message is never between two keys. The client does not repeat a call on its own,
+because after a lost reply the call may have succeeded.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tallystick.brokers.redis.layouts import LaravelLayout, Layout, LegacyLayout
 from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import UsageError
+from tallystick.core.extras import importing
 from tallystick.core.frame import Frame
 from tallystick.core.tap import Tap, Watch
 from tallystick.core.transport import (
@@ -30,7 +31,6 @@ from tallystick.core.transport import (
     Delivery,
     check_options,
     is_on,
-    missing_client,
     read_number,
     unreachable,
 )
@@ -79,7 +79,7 @@ class RedisTransport:
             self._layout.push(self._client, queue, frames)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Reserve what is there, or wait for it, sweeping once a second."""
+        """Reserve available elements, or wait for one; look for expired ones once a second."""
         end = monotonic() + timeout
         with self._talking():
             while True:
@@ -121,16 +121,16 @@ class RedisTransport:
         return gone
 
     def close(self) -> None:
-        """End the connection; deadlines bring back what is unsettled."""
+        """Close the connection; unsettled elements come back at their deadline."""
         self._client.close()
 
     def backlog(self, queue: str) -> int:
-        """Count what waits in the list."""
+        """Count the waiting elements of the list."""
         with self._talking():
             return int(self._client.llen(self._layout.work_key(queue)))
 
     def tap(self, watch: Watch) -> Tap:
-        """Look at what waits in a list."""
+        """Read the waiting elements of a list."""
         from tallystick.brokers.redis.tap import RedisTap  # noqa: PLC0415
 
         key = self._layout.work_key(watch.queue)
@@ -156,7 +156,7 @@ def connect(address: Address) -> Callable[[], RedisTransport]:
     retry_after = None if unlimited else int(read_number(address, "retry_after", 90))
     if address.path and not address.path.isdigit():
         raise UsageError(
-            f"{address}: a Redis database is a number",
+            f"{address}: the Redis database must be a number",
             code="url",
             hint="for example redis://127.0.0.1:6379/0",
         )
@@ -164,12 +164,10 @@ def connect(address: Address) -> Callable[[], RedisTransport]:
     layout: Layout = LegacyLayout(retry_after, most)
     if is_on(address, "laravel"):
         layout = LaravelLayout(retry_after, most, address.options.get("prefix"))
-    try:
+    with importing("redis"):
         import redis  # noqa: PLC0415
         from redis.backoff import NoBackoff  # noqa: PLC0415
         from redis.retry import Retry  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("redis", error) from error
 
     def open_one() -> RedisTransport:
         client = redis.Redis(

@@ -28,7 +28,7 @@ _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to fetch, the folder of this attempt, and the clients' own folder."""
+    """The server to download, the folder of this attempt, and the folder of the client."""
 
     fetch: Fetch
     pins: tuple[Pin, ...]
@@ -43,7 +43,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How one kind is fetched: is it possible here, by which ways, what to put away after."""
+    """How to download one kind: whether it is possible, the commands, the clean-up."""
 
     check: Callable[[Order], None]
     steps: Callable[[Order], Sequence[Way]]
@@ -54,9 +54,9 @@ def _need(program: str, why: str) -> str:
     found = shutil.which(program)
     if found is None:
         raise Unavailable(
-            f"`{program}` is not on this machine, and {why}",
+            f"`{program}` is not installed, and {why}",
             code=f"no_{program}",
-            hint="`tally doctor` says how to get it",
+            hint="`tally doctor` shows how to install it",
         )
     return found
 
@@ -68,9 +68,9 @@ def _check_debian(order: Order) -> None:
     pinned = {pin.file.removesuffix(".deb").rpartition("_")[2] for pin in order.pins} - {"all"}
     if machine not in pinned:
         raise Unavailable(
-            f"its packages are pinned for {', '.join(pinned)}, and this machine is {machine}",
+            f"its packages are pinned for {', '.join(pinned)}, but this machine is {machine}",
             code="machine",
-            hint="the brokers that run on Java run here",
+            hint="brokers that run on Java work here",
         )
 
 
@@ -92,8 +92,8 @@ def _package(pin: Pin) -> str:
 
 
 def _check_maven(_order: Order) -> None:
-    _need("mvn", "this broker is fetched by Maven")
-    _need("java", "Maven runs on Java")
+    _need("mvn", "this broker is downloaded with Maven")
+    _need("java", "Maven needs Java")
 
 
 def _maven(order: Order, goal: str, *options: str) -> list[str]:
@@ -142,7 +142,7 @@ def _drop_archive(order: Order) -> None:
 
 
 def _nothing(_order: Order) -> None:
-    """Leave it as it is."""
+    """Leave it unchanged."""
 
 
 CLIENTS: Final[Mapping[type, Client]] = {

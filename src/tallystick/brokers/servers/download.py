@@ -41,7 +41,7 @@ _BUSY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """Who is told: lines for a person, and (title, bytes so far, bytes in all) of a download."""
+    """Receivers of progress: lines for a person, and (title, bytes so far, total bytes)."""
 
     say: Callable[[str], object] = len
     fetched: Callable[[str, int, int], object] = lambda _title, _done, _total: None
@@ -102,10 +102,10 @@ def _gather(
     talk: Talk,
     pauses: Sequence[float],
 ) -> None:
-    """Try each way in turn; a busy registry is asked again before the next way is tried."""
+    """Try each way in turn; repeat a busy registry before the next way is tried."""
     total = sum(pin.size for pin in order.pins)
     title = f"{server.name} {server.version}"
-    talk.say(f"fetching {title} ({total / 1e6:.1f} MB)")
+    talk.say(f"downloading {title} ({total / 1e6:.1f} MB)")
     said = ""
     for way in steps:
         for pause in (*pauses, None):
@@ -114,17 +114,17 @@ def _gather(
                 return
             if pause is None or not _BUSY.search(said):
                 break
-            talk.say(f"the registry is busy; asking again in {pause:.0f} s")
+            talk.say(f"the registry is busy; will try again in {pause:.0f} s")
             sleep(pause)
     raise Unavailable(
-        f"{title} cannot be fetched: {_reason(said)}",
+        f"{title} cannot be downloaded: {_reason(said)}",
         code="fetch",
-        hint="check the network; a pinned version that is gone needs a newer Tallystick",
+        hint="check the network; if the pinned version is gone, update Tallystick",
     )
 
 
 def _run(way: Sequence[Sequence[str]], order: Order, progress: Callable[[int], object]) -> str:
-    """Run the commands of one way; give what the failing one said, or nothing."""
+    """Run the commands of one way; return the output of the failing one, or nothing."""
     log = order.stage / "log"
     for command in way:
         with log.open("wb") as sink:
@@ -144,7 +144,7 @@ def _run(way: Sequence[Sequence[str]], order: Order, progress: Callable[[int], o
 
 
 def _watch(child: subprocess.Popen[bytes], order: Order, progress: Callable[[int], object]) -> bool:
-    """Report the bytes as they arrive; whether the line has gone dead."""
+    """Report the received bytes; return whether the download has stalled."""
     names = {pin.file: pin.size for pin in order.pins}
     done, moved = -1, monotonic()
     while child.poll() is None:
@@ -159,7 +159,7 @@ def _watch(child: subprocess.Popen[bytes], order: Order, progress: Callable[[int
 
 
 def _bytes_in(folders: Sequence[Path], names: Mapping[str, int]) -> int:
-    """Add up what is there of the wanted files, whole or in part; none is counted twice."""
+    """Add up the bytes of the wanted files, whole or partial; none is counted twice."""
     seen: dict[str, int] = {}
     for folder in folders:
         for path in folder.rglob("*"):

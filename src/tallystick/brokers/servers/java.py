@@ -38,11 +38,13 @@ def find_java() -> Path:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=f"{home}/bin" if home else None) or shutil.which("java")
     if found is None:
-        raise Unavailable("there is no `java` on this machine", code="no_java", hint=_HINT)
+        raise Unavailable("`java` is not installed", code="no_java", hint=_HINT)
     java = Path(found).resolve()
     version = version_of(java)
     if version < OLDEST:
-        raise Unavailable(f"{found} is Java {version}", code="old_java", hint=_HINT)
+        raise Unavailable(
+            f"{found} is Java {version}, which is too old", code="old_java", hint=_HINT
+        )
     return java
 
 

@@ -53,19 +53,27 @@ def clear(server: Server, place: Place, found: Running | None, limit: float) -> 
     return willing
 
 
-def launch(server: Server, place: Place, install: Path, port: int | None, limit: float) -> Running:
+def launch(
+    server: Server,
+    place: Place,
+    install: Path,
+    port: int | None,
+    limit: float,
+    owner: Mapping[str, str],
+) -> Running:
     """Start it; if another program took one of the ports meanwhile, start again on others."""
     end = monotonic() + limit
     for left in reversed(range(_TRIES)):
         ports = choose_ports(server.ports, read_ports(place.ports), port)
         write_ports(place.ports, ports)
         values = _values(server, place, install, ports)
+        environment = {**_environment(server, place, values), **owner}
         _write_files(server, place, values)
-        _run_once(server, place, values, end)
+        _run_once(server, place, values, environment, end)
         silence = _silence(server, place)
         if monotonic() >= end:  # however quickly it would answer now
             raise _late(server, place)
-        found = _spawn(server, place, values, ports)
+        found = _spawn(server, place, values, environment, ports)
         try:
             ready = await_answer(server, place, found, end - monotonic(), silence)
         except BaseException:  # also Ctrl-C: what is half started is ended
@@ -73,7 +81,7 @@ def launch(server: Server, place: Place, install: Path, port: int | None, limit:
             raise
         if ready:
             return ready
-        failed = _failed(server, place, "ended while it started", "ended")
+        failed = _failed(server, place, "stopped during its start", "ended")
         clear(server, place, found, 0)
         if not left or all(map(is_free, ports.values())):
             raise failed
@@ -125,21 +133,27 @@ def _as_nobody(server: Server) -> tuple[str, ...]:
         return ()
     if shutil.which("setpriv") is None:
         raise Unavailable(
-            f"{server.name} does not run as root, and `setpriv` is not on this machine",
+            f"{server.name} does not run as root, and `setpriv` is not installed",
             code="no_setpriv",
             hint="run it as another user, or install util-linux",
         )
     return _NOBODY
 
 
-def _run_once(server: Server, place: Place, values: Mapping[str, str], end: float) -> None:
+def _run_once(
+    server: Server,
+    place: Place,
+    values: Mapping[str, str],
+    environment: Mapping[str, str],
+    end: float,
+) -> None:
     if not server.once or (place.data / server.once_makes).exists():
         return
     command = _command(server, place, server.once, values)
     try:
         result = subprocess.run(  # noqa: S603 (the recipe's own command)
             command,
-            env=_environment(server, place, values),
+            env=environment,
             cwd=place.data,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -158,10 +172,14 @@ def _run_once(server: Server, place: Place, values: Mapping[str, str], end: floa
 
 
 def _spawn(
-    server: Server, place: Place, values: Mapping[str, str], ports: Mapping[str, int]
+    server: Server,
+    place: Place,
+    values: Mapping[str, str],
+    environment: Mapping[str, str],
+    ports: Mapping[str, int],
 ) -> Running:
     command = _command(server, place, server.command, values)
-    child = spawn(command, _environment(server, place, values), place.data, place.log)
+    child = spawn(command, environment, place.data, place.log)
     found = Running(
         name=server.name,
         version=server.version,
@@ -214,7 +232,7 @@ def _says(server: Server, place: Place, silence: float) -> bool:
 def _failed(server: Server, place: Place, what: str, code: str) -> Unavailable:
     said = tail(place.log)
     return Unavailable(
-        f"{server.name} {server.version} {what}" + (f"; it said:\n{said}" if said else ""),
+        f"{server.name} {server.version} {what}" + (f"; its output:\n{said}" if said else ""),
         code=code,
-        hint=f"its log is {place.log}",
+        hint=f"see its log: {place.log}",
     )

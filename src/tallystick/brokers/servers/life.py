@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from tallystick.brokers.servers.checks import check_modules
+from tallystick.brokers.owner import inherited, scratch, tied
 from tallystick.brokers.servers.download import SILENT, Talk, fetch, install_folder
 from tallystick.brokers.servers.java import archive_exists, find_java
 from tallystick.brokers.servers.launch import await_answer, clear, launch
@@ -26,6 +26,7 @@ from tallystick.brokers.servers.recipe import Here, Server
 from tallystick.brokers.servers.state import Running, read_state
 from tallystick.brokers.servers.table import find_server
 from tallystick.core.errors import Unavailable
+from tallystick.core.extras import check_extra
 
 __all__ = ["LIMIT", "Status", "down", "running", "status", "up"]
 
@@ -42,10 +43,12 @@ def up(
     limit: float = LIMIT,
     talk: Talk = SILENT,
     recipe: Server | None = None,
+    stays: bool = True,
 ) -> Running:
     """Start a broker and give it when it answers; `home` keeps it apart from all others.
 
-    A `recipe` of one's own takes the place of the table's, with a `home` of its own.
+    A `recipe` of one's own takes the place of the table's, with a `home` of its own. A broker that
+    does not stay ends with this process, also when this process is killed.
     """
     server = recipe or find_server(name)
     place = _place(name, home)
@@ -59,7 +62,7 @@ def up(
         install = _install(server, talk)
         place.data.mkdir(parents=True, exist_ok=True)
         talk.say(f"starting {name} {server.version}")
-        return launch(server, place, install, port, limit)
+        return launch(server, place, install, port, limit, inherited() if stays else tied())
 
 
 def down(name: str, *, wipe: bool = False, home: Path | None = None, limit: float = LIMIT) -> bool:
@@ -84,11 +87,16 @@ def running(
     limit: float = LIMIT,
     recipe: Server | None = None,
 ) -> Iterator[Running]:
-    """Have a broker of one's own for a while, on empty data; nothing stays of it."""
-    with tempfile.TemporaryDirectory(prefix="tally-") as folder:
+    """Have a broker of one's own for a while, on empty data; nothing stays of it.
+
+    It ends with this process, also when this process is killed.
+    """
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         mine = home or Path(folder)
         try:
-            yield up(name, fresh=True, home=mine, talk=talk, limit=limit, recipe=recipe)
+            yield up(
+                name, fresh=True, home=mine, talk=talk, limit=limit, recipe=recipe, stays=False
+            )
         finally:
             down(name, wipe=True, home=mine, limit=_parting(find_server(name)))
 
@@ -129,9 +137,9 @@ def _same(found: Running, port: int | None) -> Running:
     if port in (None, current):
         return found
     raise Unavailable(
-        f"{found.name} runs already, on port {current}",
+        f"{found.name} is already running, on port {current}",
         code="runs_already",
-        hint=f"tally broker down {found.name}",
+        hint=f"stop it first: tally broker down {found.name}",
     )
 
 
@@ -140,8 +148,8 @@ def _place(name: str, home: Path | None) -> Place:
 
 
 def _install(server: Server, talk: Talk) -> Path:
-    if isinstance(server.fetch, Here):
-        check_modules(server)
+    if isinstance(server.fetch, Here) and server.fetch.extra:
+        check_extra(server.fetch.extra)
     if server.uses_java:
         find_java()
     return fetch(server, talk)

@@ -63,7 +63,7 @@ def verify(pins: Sequence[Pin], folder: Path) -> None:
 
 def _unlike(what: str) -> Unavailable:
     return Unavailable(
-        f"the download is not what is pinned: {what}",
+        f"the download does not match its checksum: {what}",
         code="checksum",
-        hint="nothing of it was kept; try again, and if it stays so the source has been altered",
+        hint="the download was deleted; try again. If it happens again, the source has changed",
     )

@@ -46,7 +46,7 @@ def check_plain(folder: Path, variable: str) -> Path:
     """Give the folder, or raise if brokers' own start scripts cannot take its name."""
     if not _PLAIN.fullmatch(str(folder)):
         raise Unavailable(
-            f"the folder {folder} has a character that brokers' own start scripts cannot take",
+            f"the path {folder} has a character that the start scripts of brokers do not support",
             code="folder",
             hint=f"set {variable} to a folder without spaces and quotes",
         )

@@ -56,10 +56,10 @@ def choose_ports(
 
 def _demand(port: int) -> None:
     if not 0 < port < 65_536:
-        raise UsageError(f"{port} is not a port", code="port", hint="1 to 65535")
+        raise UsageError(f"{port} is not a port", code="port", hint="use 1 to 65535")
     if not is_free(port):
         raise Unavailable(
-            f"port {port} is in use", code="port_in_use", hint="leave --port out, or free the port"
+            f"port {port} is in use", code="port_in_use", hint="leave out --port, or free the port"
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
@@ -17,12 +17,13 @@ from typing import Final
 
 import msgspec
 
+from tallystick.brokers.guardian import PROC, read_environments, read_stat
 from tallystick.core.errors import Unavailable
+from tallystick.core.variables import BROKER_FOLDER
 
 __all__ = ["MARK", "Identity", "find_marked", "identify", "is_alive", "spawn", "stop", "tail"]
 
-MARK: Final = "TALLYSTICK_BROKER"
-_PROC: Final = Path("/proc")
+MARK: Final = BROKER_FOLDER
 _TICK: Final = 0.02
 _KILLED: Final = 10.0
 
@@ -55,8 +56,10 @@ def spawn(
     command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path
 ) -> Spawned:
     """Make a process of its own session, its output in the log; it waits for `begin`."""
-    if not _PROC.is_dir():
-        raise Unavailable("there is no /proc", code="no_proc", hint="brokers are run on Linux")
+    if not PROC.is_dir():
+        raise Unavailable(
+            "there is no /proc", code="no_proc", hint="brokers can be started on Linux only"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     source, gate = os.pipe()
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -82,7 +85,7 @@ def spawn(
 
 def identify(pid: int) -> Identity:
     """Give the identity of a process that lives now."""
-    fields = _read_stat(pid)
+    fields = read_stat(pid)
     if fields is None:
         raise Unavailable(f"there is no process {pid}", code="no_process")
     return Identity(pid, int(fields[19]), _boot())
@@ -91,7 +94,7 @@ def identify(pid: int) -> Identity:
 def is_alive(identity: Identity) -> bool:
     """Say whether this very process still runs; while one thread does, its ports are taken."""
     _reap(identity.pid)
-    fields = _read_stat(identity.pid)
+    fields = read_stat(identity.pid)
     return (
         fields is not None
         and (fields[0] not in "ZX" or int(fields[17]) > 1)
@@ -103,7 +106,11 @@ def is_alive(identity: Identity) -> bool:
 def find_marked(mark: str) -> list[Identity]:
     """Find every living process that carries this mark: the broker and all that it started."""
     wanted = f"{MARK}={mark}".encode()
-    return [identity for identity, marks in _environments() if wanted in marks]
+    return [
+        Identity(pid, int(fields[19]), _boot())
+        for pid, fields, environment in read_environments()
+        if wanted in environment
+    ]
 
 
 def stop(
@@ -120,7 +127,9 @@ def stop(
         _signal(one, signal.SIGKILL)
     if not _gone(rest, _KILLED):
         raise Unavailable(
-            f"process {rest[0].pid} cannot be killed", code="unkillable", hint="is it yours?"
+            f"process {rest[0].pid} cannot be killed",
+            code="unkillable",
+            hint="check that the process belongs to you",
         )
     return willing
 
@@ -154,26 +163,4 @@ def _reap(pid: int) -> None:
 
 
 def _boot() -> str:
-    return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-
-
-def _read_stat(pid: int) -> list[str] | None:
-    """Read the fields after the program's name: 0 state, 17 threads, 19 start time."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return text[text.rindex(")") + 2 :].split()
-
-
-def _environments() -> Iterator[tuple[Identity, list[bytes]]]:
-    for entry in _PROC.iterdir():
-        if not entry.name.isdigit():
-            continue
-        fields = _read_stat(int(entry.name))
-        try:
-            marks = (entry / "environ").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # it ended, or belongs to another user: not one of ours
-        if fields is not None:
-            yield Identity(int(entry.name), int(fields[19]), _boot()), marks
+    return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -53,9 +53,9 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Nothing to fetch: the server is part of Tallystick and needs these modules."""
+    """Nothing to fetch: the server is part of Tallystick; an extra brings the library it needs."""
 
-    modules: tuple[str, ...]
+    extra: str = ""
 
 
 Fetch = Debian | Jars | Archive | Bundle | Here

@@ -53,7 +53,7 @@ def read_state(place: Place) -> Running | None:
         raise Unavailable(
             f"{place.state} cannot be read: {error}",
             code="state",
-            hint="end that broker by hand, then delete the file",
+            hint="stop that broker by hand, then delete the file",
         ) from error
 
 

@@ -33,9 +33,9 @@ def find_server(name: str) -> Server:
     """Give a broker's recipe by name, or say which there are."""
     if name not in _ROWS:
         raise UsageError(
-            f"there is no broker {name!r} to start",
+            f"there is no broker {name!r}",
             code="broker",
-            hint=f"one of {', '.join(NAMES)}",
+            hint=f"use one of {', '.join(NAMES)}",
         )
     server: Server = import_module(_ROWS[name]).SERVER
     return server

@@ -49,13 +49,13 @@ def _extract(*command: str | Path) -> None:
         raise Unavailable(
             f"`{command[0]}` cannot unpack it: {said[-1] if said else 'no reason given'}",
             code="unpack",
-            hint="is there room on the disk?",
+            hint="check the free space on the disk",
         )
 
 
 def _patch(tree: Path, pattern: str, old: str, new: str) -> None:
     paths = sorted(tree.glob(pattern))
     if not paths:
-        raise Unavailable(f"the packages hold no {pattern}", code="unpack")
+        raise Unavailable(f"the packages do not contain {pattern}", code="unpack")
     for path in paths:
         path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")

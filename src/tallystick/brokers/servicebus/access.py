@@ -1,4 +1,4 @@
-"""From the URL of a namespace or an emulator to a client of it: where it is, TLS, and who asks."""
+"""Turn the URL of a namespace or an emulator into a client: address, TLS and login."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import UsageError
-from tallystick.core.transport import Address, is_on, missing_client, read_number
+from tallystick.core.extras import importing
+from tallystick.core.transport import Address, is_on, read_number
 
 __all__ = ["ACCESS", "read_access", "write_connection"]
 
@@ -20,18 +21,16 @@ _NOBODY: Final = ("RootManageSharedAccessKey", "SAS_KEY_VALUE")
 
 
 def read_access(address: Address) -> Callable[[], Any]:
-    """Give a way to open clients; what the URL lacks is said now."""
+    """Return a function that opens clients; a missing part of the URL is an error now."""
     host = address.host or _HERE[0]
     emulator = is_on(address, "emulator", default=host in _HERE)
     timeout = read_number(address, "timeout", 30.0)
-    try:
+    with importing("servicebus"):
         from azure.servicebus import ServiceBusClient  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("servicebus", error) from error
     tls = read_tls(address, secure=not emulator, instead="emulator=0")
     if tls is not None and not tls.verify:
         raise UsageError(
-            "Service Bus is never talked to unchecked", code="url_option", hint="give ca=FILE"
+            "Service Bus needs a checked TLS certificate", code="url_option", hint="pass ca=FILE"
         )
     if not emulator and not (address.user and address.password):
         raise UsageError(

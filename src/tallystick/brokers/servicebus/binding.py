@@ -1,8 +1,8 @@
 """Azure Service Bus (clause 4): native message fields, AMQP-typed properties; deliveries from 1.
 
 `bq-created-at` must be an AMQP long: epoch milliseconds do not fit an int. The version property is
-typed too: an integral 1 of any width decodes, a floating-point 1.0 or a boolean does not. A key is
-the session id: it orders messages in a queue that has sessions, and is only carried in others.
+typed too: an integral 1 of any width is accepted, a floating-point 1.0 or a boolean is not. A key
+is the session id: it orders messages in a queue with sessions; other queues only carry it.
 """
 
 from __future__ import annotations

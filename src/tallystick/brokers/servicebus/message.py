@@ -1,4 +1,4 @@
-"""A message of azure-servicebus as a frame and back: its fields and properties beside the body."""
+"""Convert a message of azure-servicebus to a frame and back: body, fields and properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INT: Final = 2**31
 
 
 def write_message(frame: Frame, session: str) -> Any:
-    """Give the client's message of a frame; `session` is for one that names none."""
+    """Return the client's message of a frame; `session` is the default session."""
     from azure.servicebus import ServiceBusMessage  # noqa: PLC0415
 
     held = dict(frame.sections.get("message", {}))
@@ -63,7 +63,7 @@ def read_frame(message: Any) -> Frame:
 
 
 def _text(value: Any) -> Any:
-    """Give text as text: the client hands it out as bytes."""
+    """Return text as text: the client gives it as bytes."""
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:

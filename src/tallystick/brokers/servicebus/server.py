@@ -1,9 +1,9 @@
-"""Azure Service Bus: no broker that can be fetched, but our own emulator, and named as one.
+"""Azure Service Bus: it cannot be downloaded, so this starts our own emulator, named as such.
 
     python -m tallystick.brokers.servicebus.server --host 127.0.0.1 --port 5675 --lock 30
 
-It listens on AMQP 1.0. With `--data FILE` its messages outlive it; without, they end with it. Its
-version is Tallystick's own: where others show one, it says what it is.
+It speaks AMQP 1.0. With `--data FILE` its messages survive a restart. Its version is the version of
+Tallystick.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SERVER: Final = Server(
     name="servicebus",
     title="Azure Service Bus (emulator)",
     version="emulator",
-    fetch=Here((_PROGRAM, "proton")),
+    fetch=Here("artemis"),
     ports=("amqp",),
     urls={
         "sb": "sb://$host:$port_amqp",
@@ -41,12 +41,19 @@ SERVER: Final = Server(
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run the emulator until it is told to end."""
+    """Run the emulator until it is stopped."""
     parser = argparse.ArgumentParser(prog=_PROGRAM, description="Azure Service Bus (emulator)")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=5675)
-    parser.add_argument("--lock", type=float, default=30.0, help="seconds that a lock lasts")
-    parser.add_argument("--max-deliveries", type=int, default=10, help="then: dead-letter queue")
+    parser.add_argument(
+        "--lock", type=float, default=30.0, help="seconds that a message lock lasts"
+    )
+    parser.add_argument(
+        "--max-deliveries",
+        type=int,
+        default=10,
+        help="number of deliveries before a message goes to the dead-letter queue",
+    )
     parser.add_argument("--data", type=Path, help="keep messages in this file (SQLite)")
     given = parser.parse_args(words)
     from tallystick.brokers.servicebus.emulator.entity import Rules  # noqa: PLC0415

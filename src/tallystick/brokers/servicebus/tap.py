@@ -1,7 +1,7 @@
 """Peek at a queue: the service shows messages by their sequence numbers and locks none.
 
-It shows what is in the queue at the moment, active, locked, deferred or scheduled; what was
-completed between two looks is not seen.
+It shows the messages in the queue at that moment: active, locked, deferred or scheduled. It does
+not see messages that are completed between two looks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST: Final = 250
 
 
 class ServiceBusTap:
-    """One receiver that only peeks, and the sequence number it has come to."""
+    """One receiver that only peeks, and its last sequence number."""
 
     def __init__(
         self,

@@ -2,17 +2,19 @@
 
 URL: `sb://[keyname:key@]host[:port]`, `servicebus://` or `azureservicebus://`, with the options
 
-    emulator=1    plain AMQP to an emulator; so for a host of this machine unless emulator=0
-    prefetch=0    messages that the client may have locked unasked (10 where there are sessions)
-    timeout=30    seconds that connecting may take
-    sessions=1    the queues have sessions: messages of one key are handed out in order, to one
-    ca, verify    whom to trust (`brokers/tls.py`); the service always speaks TLS, an emulator never
+    emulator=1    plain AMQP to an emulator; default for a host of this machine (else emulator=0)
+    prefetch=0    messages that the client may lock ahead (10 with sessions)
+    timeout=30    maximum seconds to connect
+    sessions=1    the queues have sessions: messages of one key are delivered in order, to one
+    ca, verify    certificates to trust (`brokers/tls.py`); the service always uses TLS, an
+                  emulator never does
 
-With sessions a transport holds one session at a time, and takes the next one that has messages when
-nothing of it is left or out with a handler. A message without a key has the queue's name for one.
+With sessions a transport holds one session at a time. It takes the next session with messages when
+the current one is empty and no handler has a message of it. A message without a key uses the name
+of the queue as its key.
 
-The key goes into no text. Locks, deliveries and the dead-letter queue are the service's own; a
-queue's settings are made where it is made, in the service, and not here.
+No text shows the key. Locks, deliveries and the dead-letter queue are those of the service; the
+settings of a queue are made in the service, not here.
 """
 
 from __future__ import annotations
@@ -97,16 +99,17 @@ class ServiceBusTransport:
                 batches.append(sender.create_message_batch())
                 if not fits(batches[-1], message):
                     raise Refused(
-                        f"this message is larger than Service Bus takes for {queue}",
+                        f"this message is too large for the Service Bus queue {queue}",
                         code="too_large",
-                        hint=f"{batches[-1].max_size_in_bytes} bytes, with its properties",
+                        hint=f"the maximum is {batches[-1].max_size_in_bytes} bytes, including "
+                        "its properties",
                     )
             for batch in batches:
                 if len(batch):
                     sender.send_messages(batch)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Lock what there is, or wait for it."""
+        """Lock available messages, or wait for one."""
         with self._talking():
             new = queue not in self._receivers
             receiver = self._receiver(queue, timeout)
@@ -121,7 +124,7 @@ class ServiceBusTransport:
         return taken
 
     def _pull(self, receiver: Any, limit: int, timeout: float) -> list[Any]:
-        """Receive; a session that was asked for may be refused as late as this."""
+        """Receive; a requested session may be refused only at this point."""
         from azure.servicebus.exceptions import OperationTimeoutError  # noqa: PLC0415
 
         # a client that has messages waits for others as long as for a first one, unless it is told
@@ -170,7 +173,7 @@ class ServiceBusTransport:
             raise lost()
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
-        """Abandon it, which the service counts; one of a session comes back with it, uncounted."""
+        """Abandon it, which the service counts; one of a session is returned with it, uncounted."""
         if self._sessions and self._is_mine(delivery):
             self.leave(delivery)
         elif not self._settle(delivery, "abandon_message"):
@@ -194,7 +197,7 @@ class ServiceBusTransport:
             raise lost()
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Renew each lock, or that of the session; one whose lock is gone is lost."""
+        """Renew each lock, or that of the session; a message without its lock is lost."""
         if not self._sessions:
             return [one for one in deliveries if not self._try(one, "renew_message_lock")]
         kept: dict[int, bool] = {}
@@ -205,7 +208,7 @@ class ServiceBusTransport:
         return [one for one in deliveries if not kept[id(one.handle[0])]]
 
     def close(self) -> None:
-        """End the connections; what is locked stays so until its lock ends."""
+        """Close the connections; locked messages stay locked until their locks end."""
         client, self._client = self._client, None
         self._out.clear()
         self._senders.clear()
@@ -312,7 +315,7 @@ class ServiceBusTransport:
             raise unreachable(self._address, error) from error
 
     def _drop(self) -> None:
-        """Let go of connections that broke; that they cannot say goodbye is no news."""
+        """Drop broken connections; ignore errors when closing them."""
         from azure.core.exceptions import AzureError  # noqa: PLC0415
 
         for part in (*self._senders.values(), *self._receivers.values()):

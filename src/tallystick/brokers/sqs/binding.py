@@ -1,6 +1,6 @@
 """Amazon SQS (clause 3): typed message attributes, at most ten in all; receives are counted from 1.
 
-A delay is 1..900 s on a standard queue and refused on FIFO; a release changes the visibility,
+A delay is 1..900 s on a standard queue and refused on FIFO. A release changes the visibility,
 0..43200 s, and never sends again. An ordered queue deduplicates by `meta.id`.
 """
 

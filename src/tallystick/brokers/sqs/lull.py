@@ -1,6 +1,6 @@
-"""How long a queue that had nothing is not asked again: from 20 ms, doubling, to a second.
+"""Back-off after an empty poll: from 20 ms, doubling, up to a second.
 
-No I/O here; the time comes in as an argument.
+No I/O; the time is an argument.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""ElasticMQ 1.7.1, which speaks Amazon SQS; a message is on disk before it is confirmed.
+"""ElasticMQ 1.7.1, a server for the Amazon SQS API; a message is on disk before it is confirmed.
 
 Without WRITE_DELAY=0 confirmed messages are lost on kill -9 (brokers sheet, 6.1). It answers about
-half a second before its queues and messages are back from the disk, and only its log tells of them.
+half a second before it has loaded its queues and messages from disk; only its log shows when they
+are loaded.
 """
 
 from __future__ import annotations

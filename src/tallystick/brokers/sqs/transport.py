@@ -1,16 +1,16 @@
-"""Amazon SQS over boto3, and everything that speaks like it (`endpoint`).
+"""Amazon SQS over boto3, and every server with the same API (`endpoint`).
 
 URL: `sqs://[key:secret@]REGION`, with the options
 
     endpoint=http://host:port   another server than Amazon's
-    prefix=                     put in front of every queue's name
-    fifo=1  group_id=NAME       ordered queues (a name that ends in `.fifo` is one as well)
-    visibility=30               seconds a delivery stays hidden (default: the queue's own)
-    timeout=30                  seconds any single call may take
-    ca, verify                  whom to trust over https (`brokers/tls.py`)
+    prefix=                     prefix of every queue name
+    fifo=1  group_id=NAME       ordered queues (also every name that ends in `.fifo`)
+    visibility=30               seconds that a delivery stays hidden (default: the queue's own)
+    timeout=30                  maximum seconds of any single call
+    ca, verify                  certificates to trust over https (`brokers/tls.py`)
 
 A retry changes the visibility and sends nothing. A body is text: bytes that are not UTF-8 are
-refused. Without keys in the URL, boto3 looks for them in its own places.
+refused. Without keys in the URL, boto3 finds them in its usual places.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tallystick.brokers.sqs.binding import BINDING
 from tallystick.brokers.sqs.lull import Lull
 from tallystick.brokers.tls import TLS_OPTIONS, read_tls
 from tallystick.core.errors import Refused, Unavailable
+from tallystick.core.extras import importing
 from tallystick.core.frame import Frame
 from tallystick.core.names import is_fifo, name
 from tallystick.core.transport import (
@@ -37,7 +38,6 @@ from tallystick.core.transport import (
     check_options,
     is_on,
     lost,
-    missing_client,
     read_number,
     unreachable,
 )
@@ -161,7 +161,7 @@ class SqsTransport:
         return [_delivery(queue, one, lease) for one in answer.get("Messages", ())]
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Delete; a receipt that is no longer valid means that the message comes again."""
+        """Delete; if a receipt is no longer valid, the message is delivered again."""
         stale = False
         with self._talking():
             for queue in dict.fromkeys(one.queue for one in deliveries):
@@ -207,7 +207,7 @@ class SqsTransport:
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Hide them for as long again; one that was shown to another meanwhile is lost."""
+        """Hide them for the same time again; a message that another consumer received is lost."""
         gone: list[Delivery] = []
         with self._talking():
             for queue in dict.fromkeys(one.queue for one in deliveries):
@@ -249,7 +249,7 @@ class SqsTransport:
     def _ask(
         self, queue: str, ask: Callable[[Any], Any], items: Sequence[Any]
     ) -> list[Future[Any]]:
-        """Ask for each, some together; when one has gone wrong, no more are begun."""
+        """Send each request, some in parallel; after an error no more are started."""
         at_once = 1 if is_fifo(BINDING.names, queue, self._fifo) else _AT_ONCE
         asked: list[Future[Any]] = []
         for start in range(0, len(items), at_once):
@@ -274,7 +274,9 @@ class SqsTransport:
             body = frame.body.decode()
         except UnicodeDecodeError as error:
             raise Refused(
-                "SQS carries text: this body is not UTF-8", code="not_utf8", offset=error.start
+                "SQS carries only text, and this body is not UTF-8",
+                code="not_utf8",
+                offset=error.start,
             ) from error
         attributes = {
             key: {part: value[part] for part in _ATTRIBUTE_KEYS if part in value}
@@ -338,11 +340,9 @@ def connect(address: Address) -> Callable[[], SqsTransport]:
     """Give a way to open clients of the region or the endpoint that the address names."""
     check_options(address, _OPTIONS)
     timeout = read_number(address, "timeout", 30.0)
-    try:
+    with importing("sqs"):
         import boto3  # type: ignore[import-untyped]  # noqa: PLC0415
         from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_client("sqs", error) from error
     endpoint = address.options.get("endpoint")
     secure = not (endpoint or "https://").startswith("http://")
     tls = read_tls(address, secure=secure, instead="endpoint=https://...")

@@ -1,4 +1,4 @@
-"""What a consumer does with a message: accept it, or say which check of the contract fails."""
+"""Accept a message as a consumer does, or name the check of the contract that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Classification", "accepts", "classify", "reason_not_accepted"]
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """What a consumer does with a body: `ok`, `no_identity` or `poison`, and why."""
+    """The verdict of a consumer on a body (`ok`, `no_identity` or `poison`) and its reason."""
 
     verdict: str
     reason: str = ""
@@ -23,7 +23,7 @@ class Classification:
 
 
 def accepts(envelope: Envelope) -> bool:
-    """Tell whether a consumer may handle it: the five checks of the contract."""
+    """Tell whether a consumer may handle a message: the five checks of the contract."""
     meta = envelope.meta
     trace_id = envelope.trace_id
     return (
@@ -37,21 +37,24 @@ def accepts(envelope: Envelope) -> bool:
 
 
 def reason_not_accepted(envelope: Envelope) -> str | None:
-    """Say which check of `accepts` fails, with its pointer; None when it is accepted."""
+    """Name the first failed check of `accepts`, with its pointer; None if all pass."""
     meta, trace_id = envelope.meta, envelope.trace_id
     version = meta.schema_version if meta else None
     checks = (
-        (meta is not None, "/meta: no object"),
-        (version == SCHEMA_VERSION, f"/meta/schema_version: {version}, not {SCHEMA_VERSION}"),
-        (envelope.payload is not None, "/data: no object"),
-        (envelope.attempts is not None, "/attempts: no integer"),
-        (trace_id is not None and trace_id.strip(ASCII_SPACE) != "", "/trace_id: blank or absent"),
+        (meta is not None, "/meta: must be an object"),
+        (
+            version == SCHEMA_VERSION,
+            f"/meta/schema_version: must be {SCHEMA_VERSION}, found {version}",
+        ),
+        (envelope.payload is not None, "/data: must be an object"),
+        (envelope.attempts is not None, "/attempts: must be an integer"),
+        (trace_id is not None and trace_id.strip(ASCII_SPACE) != "", "/trace_id: missing or blank"),
     )
     return next((reason for passed, reason in checks if not passed), None)
 
 
 def classify(body: bytes) -> Classification:
-    """Sort a body for a consumer, reading all of it: every number inside `data` too."""
+    """Classify a body for a consumer; the whole body is read, also every number inside `data`."""
     try:
         decode(body).document  # noqa: B018 (the rule is checked by building it)
     except Rejected as rejection:

@@ -1,4 +1,4 @@
-"""A new message, or a copy with members changed: nothing is made that could not be read again."""
+"""Make a new message, or a changed copy. A message that could not be read again is refused."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def make(
 ) -> Envelope:
     """Make a new message; the clock and the ids come from the caller.
 
-    The URN and the `trace_id` are trimmed of ASCII white space; a blank `trace_id` is replaced by
-    a new id. `meta` and `extensions` add members beside the contract's own, never in their place.
+    The URN and the `trace_id` lose the ASCII white space around them; a blank `trace_id` becomes
+    a new id. `meta` and `extensions` add members; they cannot replace members of the contract.
     """
     job = urn.strip(ASCII_SPACE)
     if not job:
@@ -55,9 +55,17 @@ def make(
     trace_id = trace_id.strip(ASCII_SPACE) or new_id()
     for name, value in (("id", own.id), ("queue", queue), ("lang", lang)):
         if type(value) is not str or not value.strip(ASCII_SPACE):
-            raise Refused("a text is due", code="wrong_type", pointer=f"/meta/{name}")
+            raise Refused(
+                f"`meta.{name}` must be a string that is not blank",
+                code="wrong_type",
+                pointer=f"/meta/{name}",
+            )
     if type(now_ms) is not int or not 0 <= now_ms < INT64:
-        raise Refused("milliseconds are due", code="wrong_type", pointer="/meta/created_at")
+        raise Refused(
+            "`meta.created_at` must be milliseconds, from 0 to 2^63 - 1",
+            code="wrong_type",
+            pointer="/meta/created_at",
+        )
     payload = canonical(data if type(data) is dict else dict(data), ("data",))
     envelope = Envelope(job=job, trace_id=trace_id, payload=Skipped(), meta=own, attempts=0)
     force_setattr(envelope, "kept_payload", payload)
@@ -73,7 +81,8 @@ def make(
 def replace(envelope: Envelope, **members: Any) -> Envelope:
     """Give a copy with some top-level members changed; a member given as UNSET is removed.
 
-    What could not be read again is refused: a wrong type, no identity, a forbidden member, `urn`.
+    Raise `Refused` for a copy that could not be read again: a wrong type, no identity, a
+    forbidden member, `urn`.
     """
     document = {**document_of(envelope), **members}
     return _read_back({name: value for name, value in document.items() if value is not UNSET})
@@ -97,8 +106,8 @@ def _refuse_forbidden(
     for name in names:
         if name in members:
             raise Refused(
-                f"the member {name!r} may not be written here",
+                f"the member `{name}` is reserved or forbidden here",
                 code="forbidden_member",
                 pointer=pointer_to((*trail, name)),
-                hint="Put your own members under meta.ext.<vendor>.",
+                hint="put your own members under `meta.ext.<vendor>`",
             )

@@ -1,7 +1,7 @@
 """One message as a value: its members, its document, and the canonical bytes it is written as.
 
-`document` and `data` are built when they are first read. What has no identity or a wrong type never
-becomes an `Envelope`; a number that no double holds inside `data` is found when it is read.
+`document` and `data` are built on first use. A body without identity, or with a wrong type, never
+becomes an `Envelope`; a number inside `data` that does not fit a double is found on first use.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Meta(Struct, frozen=True, gc=False):
 
 
 class DeadLetter(Struct, frozen=True, gc=False):
-    """Why a message was given up (ADR-0009); members in the order in which they are written."""
+    """Why a message was dead-lettered (ADR-0009); members in the order of writing."""
 
     reason: str | None = None
     error: str | None = None
@@ -104,22 +104,22 @@ class Envelope(Struct, frozen=True, gc=False, eq=False):
         return f"Envelope({self.urn!r}, id={self.meta.id if self.meta else None!r})"
 
     def _bytes(self) -> bytes:
-        """Give what makes it what it is: the bytes it came from, or those it is written as."""
+        """Give the bytes that define equality: the decoded body, or the canonical bytes."""
         return self.body or encode(self)
 
     @property
     def urn(self) -> str:
-        """The identity: what kind of message this is."""
+        """The identity: the URN that names the type of the message."""
         return str(self.job)
 
     @property
     def body(self) -> bytes:
-        """The bytes it was decoded from (canonical ones after `replace`); empty when made."""
+        """The decoded bytes (canonical bytes after `replace`); empty for a new message."""
         return cast("bytes", self.kept_body) if self.kept_body is not UNSET else b""
 
     @property
     def warnings(self) -> tuple[Notice, ...]:
-        """What was tolerated on reading."""
+        """Deviations that the reader tolerated: dropped or ignored members."""
         kept = self.kept_warnings
         return cast("tuple[Notice, ...]", kept) if kept is not UNSET else ()
 
@@ -127,7 +127,7 @@ class Envelope(Struct, frozen=True, gc=False, eq=False):
     def document(self) -> dict[str, Any]:
         """Every member as a value, `urn` folded into `job`, forbidden members left out.
 
-        It is yours to look at; changing it changes nothing that is written. Raises `Rejected`
+        Changes to it do not change the written message. Raises `Rejected`
         when a number inside `data` does not fit a double.
         """
         if self.kept_document is UNSET:
@@ -163,7 +163,7 @@ def encode(envelope: Envelope) -> bytes:
 
 
 def members_of(envelope: Envelope, payload: bytes) -> dict[str, Any]:
-    """Give the members of a message that was made, with a payload of its own."""
+    """Give the members of a new message, with a separate copy of its payload."""
     return {
         "job": envelope.job,
         "trace_id": envelope.trace_id,

@@ -1,7 +1,7 @@
-"""From a body to a message: the quick way, and the exact way for whatever it refuses.
+"""Decode a body into a message: the fast decoder, and the exact one for what it rejects.
 
-The quick way is a typed C decoder that checks grammar and types and skips what nobody asked for.
-Whatever it refuses or cannot express is judged by `judge`, which reads by the rule itself.
+The fast decoder is a typed C decoder that checks grammar and types and skips unused members.
+A body that it rejects or cannot represent is read by `judge`, which defines the rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Whole(Envelope, frozen=True, gc=False, eq=False):
 
 _DOUBTFUL: Final = Envelope()
 _FIRST_VISIBLE: Final = "!"
-"""A text that does not stand before this one begins with no white space of ASCII."""
+"""A text that sorts at or after this one does not begin with ASCII white space."""
 _quick_decode: Final = msgspec.json.Decoder(Envelope).decode
 _whole_decode: Final = msgspec.json.Decoder(_Whole).decode
 
@@ -36,7 +36,7 @@ _whole_decode: Final = msgspec.json.Decoder(_Whole).decode
 def decode(body: bytes | bytearray | memoryview, *, whole: bool = False) -> Envelope:
     """Decode a body, or raise `Rejected` with the reason and the place.
 
-    `whole` is for who will read `data`: it is built in the same pass, and judged now.
+    Pass `whole=True` to decode and check `data` in the same pass.
     """
     if type(body) is not bytes:
         body = bytes(body)  # a bytearray or memoryview could change under us; a str is a TypeError
@@ -63,7 +63,7 @@ def decode(body: bytes | bytearray | memoryview, *, whole: bool = False) -> Enve
 
 
 def _decode_exact(body: bytes) -> Envelope:
-    """Decode by the rule itself, as `judge` reads it."""
+    """Decode with `judge`, the exact reader."""
     judged = judge(body)
     meta, block = judged.part("meta"), judged.part("dead_letter")
     envelope = Envelope(

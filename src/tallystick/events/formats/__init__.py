@@ -1,7 +1,7 @@
-"""One table of the event formats: what each is called, and the functions that read and write it.
+"""The table of event formats: their names, and the functions that read and write them.
 
 A format is a pair of pure functions, and two more where it has batches. Its module is imported
-when it is first asked for.
+on first use.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def find_format(name: str) -> Format:
     """Give a format by its name."""
     if name not in FORMATS:
         raise UsageError(
-            f"there is no event format {name!r}",
+            f"unknown event format {name!r}",
             code="unknown_format",
-            hint=f"Formats: {', '.join(FORMATS)}.",
+            hint=f"use one of: {', '.join(FORMATS)}",
         )
     module = import_module(f"tallystick.events.formats.{FORMATS[name]}")
     return Format(

@@ -45,7 +45,7 @@ def _absent(_cursor: Cursor) -> Any:
 def _read_int(cursor: Cursor) -> int:
     start, number = cursor.at, cursor.long()
     if not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise cursor.reject(f"{number} is not an int of 32 bits", "bad_integer", start)
+        raise cursor.reject(f"{number} is not a 32-bit integer", "bad_integer", start)
     return number
 
 

@@ -72,7 +72,7 @@ def _read_attributes(cursor: Cursor, places: dict[str, int]) -> dict[str, Any]:
 def _read_int(cursor: Cursor) -> int:
     start, number = cursor.at, cursor.long()
     if not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise cursor.reject(f"{number} is not an int of 32 bits", "bad_integer", start)
+        raise cursor.reject(f"{number} is not a 32-bit integer", "bad_integer", start)
     return number
 
 
@@ -94,7 +94,7 @@ def _absent(_cursor: Cursor) -> Any:
 def _read_object(cursor: Cursor, depth: int = 1) -> dict[str, Any]:
     """Read the schema's record of one map: a JSON object inside another value."""
     if depth > _DEEPEST:
-        raise cursor.reject(f"nested deeper than {_DEEPEST}", "too_deep")
+        raise cursor.reject(f"nested deeper than {_DEEPEST} levels", "too_deep")
 
     def read_inner(inner: Cursor) -> dict[str, Any]:
         return _read_object(inner, depth + 1)

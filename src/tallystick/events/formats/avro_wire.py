@@ -1,7 +1,7 @@
 """The Avro binary encoding, as far as the two CloudEvents schemas use it (Avro 1.9).
 
 A `Cursor` walks the bytes and rejects a fault at its offset. A length or a count is compared with
-the bytes that are left before anything is built, so a claim of a gigabyte costs nothing.
+the remaining bytes before anything is built, so a false length of a gigabyte costs nothing.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ class Cursor:
                     break
                 self.at = start + index + 1
                 return (value >> 1) ^ -(value & 1)
-        raise self.reject("a number does not end", "bad_varint")
+        raise self.reject("the bytes end inside a number, or the number is too long", "bad_varint")
 
     def bytes(self) -> bytes:
         """Read octets behind their length."""
         start, length = self.at, self.long()
         left = len(self.body) - self.at
         if not 0 <= length <= left:
-            raise self.reject(f"{length} bytes where {left} are left", "truncated", start)
+            raise self.reject(
+                f"a value declares {length} bytes, but {left} are left", "truncated", start
+            )
         self.at += length
         return self.body[self.at - length : self.at]
 
@@ -74,7 +76,7 @@ class Cursor:
         """Read eight bytes, little-endian."""
         octets = self.body[self.at : self.at + 8]
         if len(octets) < 8:
-            raise self.reject("a double has eight bytes", "truncated")
+            raise self.reject("a double needs eight bytes", "truncated")
         self.at += 8
         return float(struct.unpack("<d", octets)[0])
 
@@ -94,7 +96,9 @@ class Cursor:
                 self.long()  # the size of the block, for those who skip it
             left = len(self.body) - self.at
             if count > left:
-                raise self.reject(f"{count} items where {left} bytes are left", "truncated", start)
+                raise self.reject(
+                    f"a block declares {count} items, but {left} bytes are left", "truncated", start
+                )
             if count == 0:
                 return
             yield from range(count)
@@ -117,7 +121,7 @@ class Cursor:
     def finish(self) -> None:
         """Reject what follows the record."""
         if self.at < len(self.body):
-            raise self.reject("something follows the event", "trailing_data")
+            raise self.reject("extra bytes after the event", "trailing_data")
 
 
 def write_long(number: int) -> bytes:

@@ -4,8 +4,8 @@ Rules (JSON format 1.0): attributes are top-level members, each at most once; nu
 an Integer has no fraction and no exponent; `data` holds a JSON value or, under any other content
 type, a string; `data_base64` holds octets; the two exclude each other; `data: null` is data.
 
-`json_quick` reads what it can be sure of. Every other body is read here in full, which is the rule,
-and a fault names the attribute and the byte where it stands.
+`json_quick` reads the bodies that it can decide. Every other body is read here, by the exact rules,
+and an error names the attribute and its byte offset.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def _judge(given: dict[str, Any], known: Extensions) -> Event:
     if encoded is not None:
         data = _read_octets(encoded)
         if "data" in given:
-            _refuse("data_base64", "excludes data", "data_twice")
+            _refuse("data_base64", "cannot stand beside `data`: use one of the two", "data_twice")
     if "data" in given:
         data = given.pop("data")
     for name, value in given.items():
         if type(value) in _NO_VALUES:
-            _refuse(name, f"{_NO_VALUES[type(value)]} is no attribute value", "bad_type")
+            _refuse(name, f"{_NO_VALUES[type(value)]} cannot be an attribute value", "bad_type")
     return make_of(given, data, known, _SPELLED)
 
 
@@ -107,7 +107,7 @@ def _members(body: bytes) -> dict[str, Member]:
 
 def _read_octets(encoded: Any) -> bytes:
     if type(encoded) is not str:
-        _refuse("data_base64", "is not a string", "bad_type")
+        _refuse("data_base64", "must be a string", "bad_type")
     try:
         return read_base64(encoded)
     except Refused as error:
@@ -146,7 +146,7 @@ def _octets_as_text(value: Any) -> str:
 
 
 def _write_exact(members: Mapping[str, Any]) -> bytes:
-    """Write what the quick encoder cannot: long integers."""
+    """Write an event with long integers, which the fast encoder cannot."""
     flat = {
         name: write_base64(value) if isinstance(value, bytes) else value
         for name, value in members.items()

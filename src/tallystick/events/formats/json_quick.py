@@ -1,4 +1,4 @@
-"""The quick ways through a JSON event; whatever they leave open is read by `json_format` in full.
+"""Fast readers of JSON events; a body that they cannot decide is read by `json_format`.
 
 A stream of events repeats its shape: the same members in the same order. For a shape that was met
 twice there is a typed C decoder that knows these members only, each required. What it reads and

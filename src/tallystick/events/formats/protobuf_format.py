@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final, NoReturn
 
 from tallystick.core.errors import Refused, Rejected
+from tallystick.core.extras import importing
 from tallystick.events.event import CORE, REQUIRED, Event, make_of
 from tallystick.events.extensions import NONE, Extensions
 from tallystick.events.formats.wire import Field, fields
@@ -80,7 +81,8 @@ _YEAR_9999: Final = 253_402_300_799
 @cache
 def message_class(name: str) -> Any:
     """Give the class of `CloudEvent` or `CloudEventBatch`."""
-    from google.protobuf import message_factory  # type: ignore[import-untyped]  # noqa: PLC0415
+    with importing("events"):
+        from google.protobuf import message_factory  # type: ignore[import-untyped]  # noqa: PLC0415
 
     descriptor = _pool().FindMessageTypeByName(f"{_PACKAGE}.{name}")
     return message_factory.GetMessageClass(descriptor)
@@ -137,10 +139,11 @@ def _add_repeated(message: Any, name: str, number: int, kind: str) -> None:
 
 def read(body: bytes, known: Extensions = NONE) -> Event:
     """Read one event, or raise `Rejected` with the attribute's pointer and the byte offset."""
+    kind = message_class("CloudEvent")  # says which extra is missing, before the import below
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # noqa: PLC0415
 
     try:
-        message = message_class("CloudEvent").FromString(bytes(body))
+        message = kind.FromString(bytes(body))
     except DecodeError:
         _places(body)
         raise Rejected("not a Protobuf CloudEvent", code="not_protobuf") from None
@@ -159,7 +162,9 @@ def _judge(message: Any, known: Extensions) -> Event:
     }
     for name, value in message.attributes.items():
         if name in REQUIRED:
-            _refuse(name, "is a field of its own, not a map entry", "misplaced_attribute")
+            _refuse(
+                name, "must be a field of the message, found in `attributes`", "misplaced_attribute"
+            )
         attributes[name] = _read_value(name, value)
     content_type = attributes.get("datacontenttype")
     media = None if content_type is None else parse_media_type(content_type)
@@ -180,7 +185,7 @@ def _read_value(name: str, value: Any) -> Value:
         _refuse(name, "has no value", "no_value")
     kind = _KIND_OF[field]
     if CORE.get(name, kind) is not kind:
-        _refuse(name, f"is a {CORE[name]}, not {kind}", "bad_type")
+        _refuse(name, f"must be a {CORE[name]}, found {kind}", "bad_type")
     found: Value = getattr(value, field)
     try:
         return _TYPED[kind](found) if kind in _TYPED else found
@@ -252,7 +257,11 @@ def read_batch(body: bytes, known: Extensions = NONE) -> tuple[Event, ...]:
         if field.number != 1:
             continue
         if field.wire != 2:
-            raise Rejected("an event is no message", code="bad_wire_type", offset=field.start)
+            raise Rejected(
+                "an event of the batch is not a Protobuf message",
+                code="bad_wire_type",
+                offset=field.start,
+            )
         with inside(len(events), field.start):
             events.append(read(body[field.start : field.end], known))
     return tuple(events)

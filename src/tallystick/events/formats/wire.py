@@ -1,7 +1,7 @@
-"""The Protobuf wire format, as far as needed to say where something stands.
+"""The Protobuf wire format, as far as needed to find the offset of a fault.
 
-The quick parser says that bytes are wrong but not where. `fields` walks one message, and rejects
-the first fault with its offset; a length is compared with the bytes that are there before
+The Protobuf library says that bytes are wrong, but not where. `fields` walks one message and
+rejects the first fault with its offset; a length is compared with the bytes that are there before
 anything is read.
 """
 
@@ -35,7 +35,7 @@ def fields(body: bytes, start: int = 0, end: int | None = None) -> Iterator[Fiel
         tag, start = _varint(body, start, end)
         number, wire = tag >> 3, tag & 7
         if not 0 < number < 1 << 29:
-            raise Rejected(f"no field has the number {number}", code="bad_tag", offset=at)
+            raise Rejected(f"{number} is not a valid field number", code="bad_tag", offset=at)
         if wire == _VARINT:
             _, stop = _varint(body, start, end)
         elif wire == _LENGTH:
@@ -44,9 +44,9 @@ def fields(body: bytes, start: int = 0, end: int | None = None) -> Iterator[Fiel
         elif wire in _FIXED:
             stop = start + _FIXED[wire]
         else:
-            raise Rejected(f"wire type {wire} is not read", code="bad_wire_type", offset=at)
+            raise Rejected(f"wire type {wire} is not supported", code="bad_wire_type", offset=at)
         if stop > end:
-            fault = f"a field of {stop - start} bytes where {end - start} are left"
+            fault = f"a field declares {stop - start} bytes, but {end - start} are left"
             raise Rejected(fault, code="truncated", offset=at)
         yield Field(number, wire, start, stop)
         start = stop
@@ -59,4 +59,6 @@ def _varint(body: bytes, start: int, end: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * (position - start)
         if byte < 0x80:
             return value, position + 1
-    raise Rejected("a number does not end", code="bad_varint", offset=start)
+    raise Rejected(
+        "the bytes end inside a number, or the number is too long", code="bad_varint", offset=start
+    )

@@ -76,16 +76,16 @@ def read_batch(body: bytes, known: Extensions = NONE) -> tuple[Event, ...]:
 def _check_name(node: Node, name: str) -> None:
     if (node.namespace, node.name) != (_CE, name):
         raise Rejected(
-            f"the element is {node.name!r:.60} of {node.namespace or 'no namespace'}, not {name}",
+            f"expected <{name}>, found {node.name!r:.60} ({node.namespace or 'no namespace'})",
             code="wrong_element",
             offset=node.start,
-            hint=f"The namespace is {_CE}.",
+            hint=f"use the namespace {_CE}",
         )
 
 
 def _check_blank(node: Node) -> None:
     if not node.is_blank:
-        fault = f"text stands directly inside {node.name}"
+        fault = f"text directly inside <{node.name}> is not allowed"
         raise Rejected(fault, code="stray_text", offset=node.start)
 
 
@@ -107,7 +107,9 @@ def _judge(node: Node, octets: bytes, known: Extensions) -> Event:
     places = {**elements, "specversion": node, "data": data or node}
     with reading(lambda name: places[name].start if name in places else node.start):
         if "specversion" in elements:
-            _refuse("specversion", "is an XML attribute, not an element", "misplaced_attribute")
+            _refuse(
+                "specversion", "must be an XML attribute, found an element", "misplaced_attribute"
+            )
         attributes: dict[str, Any] = {"specversion": node.attributes.get((None, "specversion"))}
         for name, element in elements.items():
             attributes[name] = _read_attribute(name, element)
@@ -121,11 +123,11 @@ def _read_attribute(name: str, element: Node) -> Value:
     shown = _type_of(element)
     kind = CORE.get(name)
     if shown is None and kind is None:
-        _refuse(name, "an extension needs its xsi:type", "no_type")
+        _refuse(name, "an extension needs an xsi:type", "no_type")
     if shown is not None and (shown not in _KIND_OF or kind not in (None, _KIND_OF[shown])):
-        _refuse(name, f"the type {shown[1]!r:.40} is not its own", "bad_type")
+        _refuse(name, f"wrong xsi:type {shown[1]!r:.40}", "bad_type")
     if element.children:
-        _refuse(name, "holds an element", "child_element")
+        _refuse(name, "must hold text, found an element", "child_element")
     if shown is None or kind is not None:
         return element.text
     try:
@@ -149,14 +151,14 @@ def _type_of(element: Node) -> tuple[str | None, str] | None:
 def _read_data(element: Node, octets: bytes, media: MediaType | None) -> Any:
     shown = _type_of(element)
     if shown not in _DATA_READERS:
-        fault = "needs its xsi:type" if shown is None else f"the type {shown[1]!r:.40} is not read"
-        _refuse("data", f"{fault}: xs:string, xs:base64Binary or xs:any", "bad_type")
+        fault = "missing xsi:type" if shown is None else f"unknown xsi:type {shown[1]!r:.40}"
+        _refuse("data", f"{fault}; use xs:string, xs:base64Binary or xs:any", "bad_type")
     if shown == _ANY:
         if len(element.children) != 1 or not element.is_blank:
-            _refuse("data", "xs:any holds exactly one element", "bad_any")
+            _refuse("data", "xs:any must hold exactly one element", "bad_any")
         return Xml(cut_out(element.children[0], octets))
     if element.children:
-        _refuse("data", "holds an element", "child_element")
+        _refuse("data", "must hold text, found an element", "child_element")
     if shown == _STRING:
         return read_text(element.text, media)
     try:
@@ -193,7 +195,7 @@ def _element(event: Event, namespaces: str) -> str:
 
 def _attribute_element(name: str, value: Value) -> str:
     if name[0].isdigit():
-        _refuse(name, "an XML element's name cannot begin with a digit", "no_xml_name")
+        _refuse(name, "the name of an XML element cannot begin with a digit", "no_xml_name")
     shown = "" if name in CORE else f' xsi:type="ce:{_TYPE_OF[kind_of(value)]}"'
     return f"<ce:{name}{shown}>{spell(value).translate(_ESCAPES)}</ce:{name}>"
 

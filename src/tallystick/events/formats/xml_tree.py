@@ -83,7 +83,7 @@ def _as_utf8(body: bytes) -> bytes:
             return body.decode("utf-16").encode()
         body.decode()
         if b"\0" in body:  # UTF-16 without its mark reads as UTF-8 with NULs
-            raise Rejected("a NUL is not XML", code="not_utf8", offset=body.index(b"\0"))
+            raise Rejected("not XML: a NUL byte", code="not_utf8", offset=body.index(b"\0"))
     except UnicodeError as error:
         start = error.start if isinstance(error, UnicodeDecodeError) else 0
         raise Rejected("not UTF-8 or UTF-16", code="not_utf8", offset=start) from None
@@ -124,7 +124,7 @@ class _Builder:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         offset = self.place()
         if len(self.open) >= MAX_DEPTH:
-            raise Rejected(f"nested deeper than {MAX_DEPTH}", code="too_deep", offset=offset)
+            raise Rejected(f"nested deeper than {MAX_DEPTH} levels", code="too_deep", offset=offset)
         outer: Mapping[str | None, str] = self.open[-1].scope if self.open else {}
         namespace, local, prefix = _split(name)
         node = Node(
@@ -156,12 +156,14 @@ class _Builder:
 
     def declaration(self, version: str, encoding: str | None, _standalone: int) -> None:
         if version != "1.0" or (encoding or self.labels[0]).lower() not in self.labels:
-            fault = f"XML {version} declared as {encoding} is not read: it is in {self.labels[0]}"
-            raise Rejected(fault, code="bad_encoding", offset=0, hint="Use XML 1.0 in UTF-8.")
+            fault = (
+                f"the XML declaration says {version}, {encoding}; the text is in {self.labels[0]}"
+            )
+            raise Rejected(fault, code="bad_encoding", offset=0, hint="use XML 1.0 in UTF-8")
 
     def doctype(self, *_about: Any) -> None:
         raise Rejected(
-            "a document type is not allowed", code="doctype", offset=self.parser.CurrentByteIndex
+            "a DOCTYPE is not allowed", code="doctype", offset=self.parser.CurrentByteIndex
         )
 
 

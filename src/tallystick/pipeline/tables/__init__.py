@@ -1,4 +1,4 @@
-"""Every table of the pipeline, in the order in which they are made: one file and one row each."""
+"""Every table of the pipeline, in the order of creation: one file and one row each."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def find_table(name: str) -> Table:
     """Give a table by name, or say which there are."""
     if name not in TABLES:
         raise UsageError(
-            f"unknown table {name!r}", code="table", hint=f"one of {', '.join(TABLES)}"
+            f"unknown table {name!r}", code="table", hint=f"use one of {', '.join(TABLES)}"
         )
     return TABLES[name]

@@ -1,7 +1,7 @@
 """`coverage`: URNs and fields that were seen but not registered, or registered but never seen.
 
-`path` is empty for the URN itself. A count of registered fields that were seen is not kept (the
-quick way does not look at each one): `seen` tells that it was there at least once.
+`path` is empty for the URN itself. The number of messages of a registered field is not counted (the
+fast path does not look at each field): `seen` means that it was there at least once.
 """
 
 from __future__ import annotations

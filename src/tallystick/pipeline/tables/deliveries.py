@@ -1,19 +1,20 @@
-"""`deliveries`: what was sent against what was received, one row for each message.
+"""`deliveries`: sent messages compared with received ones, one row per message.
 
-Both logs are one table and are grouped once by the message's key, two numbers: no join, so that a
-storm of redeliveries costs nothing extra. The log is in numbers (`events`); the names come back by
-a small table at the end.
+Both logs are one table and are grouped once by the message's key, two numbers. There is no join, so
+many redeliveries cost nothing extra. The log holds numbers (`events`); a small table adds the names
+at the end.
 
     delivered   sent and received                  lost         sent, never received
-    unexpected  received, never sent               unobserved   nobody captured the other side
+    unexpected  received, never sent               unobserved   the other side was not captured
 
-Broker, queue and URN are those of the way it was sent on, even where a capture left one out: a
-message stands under the same names whatever became of it. Only one never sent has the receiver's.
+Broker, queue and URN are those of the sender, even if a capture of the receiver left one out: a
+message has the same names whatever its outcome. Only a message that was never sent has those of the
+receiver.
 
-A copy is received beyond what was sent, where a retry (another count of attempts) is no copy.
-Altered means other bytes, apart from `attempts` and the dead letter. Reordered means that a later
-message of the same sender on the same way was received before. Order is that of the programs' own
-sequence numbers, else of their clocks; what was sent twice has no one place in it.
+A copy is a delivery beyond the number of sends; a retry (another count of attempts) is not a copy.
+Altered means other bytes, apart from `attempts` and the dead-letter block. Reordered means that a
+later message of the same sender on the same queue was received before. Order is that of the
+programs' sequence numbers, else of their clocks; a message that was sent twice has no position.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def _build(frames: Frames) -> DataFrame:
 
 TABLE: Final = Table(
     name="deliveries",
-    about="sent against received: delivered, lost, unexpected; copies, altered, reordered",
+    about="sent messages compared with received ones: delivered, lost, unexpected; copies, "
+    "altered, reordered",
     schema=_SCHEMA,
     figures={
         "delivered": "count_if(outcome = 'delivered')",

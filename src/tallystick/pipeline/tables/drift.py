@@ -1,4 +1,4 @@
-"""`drift`: who writes bytes that are not canonical, or native fields that contradict the body."""
+"""`drift`: bytes that are not canonical and native fields that contradict the body, by program."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def _build(frames: Frames) -> DataFrame:
 
 TABLE: Final = Table(
     name="drift",
-    about="bytes that are not canonical and native fields that disagree, by language and program",
+    about="bytes that are not canonical, and native fields that differ from the body, by language "
+    "and program",
     schema=_SCHEMA,
     figures={"drifting": "sum(messages)"},
     key=("lang", "node", "broker", "urn", "kind", "place"),

@@ -1,4 +1,4 @@
-"""`envelopes`: the messages that were accepted, decoded, their attempts reconciled by broker."""
+"""`envelopes`: the accepted messages, decoded, with attempts reconciled by broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TABLE: Final = Table(
     schema=_SCHEMA,
     key=("source", "position"),
     row_checks={
-        "what every envelope has is there": are_there("urn", "trace_id", "attempts"),
+        "the required fields of an envelope are present": are_there("urn", "trace_id", "attempts"),
         "the version is 1": lambda table: pc.equal(table["schema_version"], 1),
         "it was not refused": is_one_of("verdict", "valid", "unknown"),
     },

@@ -1,7 +1,7 @@
-"""`exposure`: where personal data stands: by mark, and by evidence in fields that nobody marked.
+"""`exposure`: personal data by mark, and by evidence in fields without a mark.
 
-An address or a telephone number is evidence by its form. A number that passes a checksum may be
-chance, so it counts when four in five of the values of that form at that path pass.
+An e-mail address or a telephone number is evidence by its form. A number may pass a checksum by
+chance, so it counts if four in five of the values of that form at that path pass.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _build(frames: Frames) -> DataFrame:
 
 TABLE: Final = Table(
     name="exposure",
-    about="personal data by mark, and by evidence in the values of fields nobody marked",
+    about="personal data: marked fields, and unmarked fields whose values look like personal data",
     schema=_SCHEMA,
     figures={"exposed": "count_if(basis <> 'mark')"},
     key=("urn", "path", "basis", "category"),

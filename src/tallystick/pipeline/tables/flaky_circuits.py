@@ -1,4 +1,4 @@
-"""`flaky_circuits`: cases that passed in some runs and failed in others, for the same subject."""
+"""`flaky_circuits`: cases that passed in some runs and failed in others, by implementation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`flows`: which URN causes which.
 
-The cause of a message is what its sender received last before it in the same trace; both times are
-of one clock, so the delay has no clock error. A message whose sender received nothing in that trace
-is a source: its cause is null.
+The cause of a message is the last message that its sender received before it in the same trace.
+Both times are of one clock, so the delay has no clock error. If the sender received nothing in that
+trace, the message is a source: its cause is null.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _build(frames: Frames) -> DataFrame:
 
 TABLE: Final = Table(
     name="flows",
-    about="which URN causes which, by trace: the event-flow map, with rates and delays",
+    about="which URN causes which, by trace, with rates and delays",
     schema=_SCHEMA,
     figures={"flows": "count(*)"},
     key=("cause", "effect", "node"),

@@ -1,8 +1,8 @@
-"""`latency`: how long messages took, in nanoseconds, and how far the clocks may have lied.
+"""`latency`: delivery times in nanoseconds, and the error of the clocks.
 
-Sender and receiver have each their own clock. `clock_error` is the largest sum of their two error
-bounds; the true value of each percentile lies within it. Null: a capture did not state its error.
-Percentiles are those of `buckets`: rounded down by less than 0.1 %.
+Sender and receiver each have their own clock. `clock_error` is the largest sum of their two error
+bounds; the true value of each percentile lies within it. Null means that a capture did not state
+its error. Percentiles are those of `buckets`: rounded down by less than 0.1 %.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`masked`: a copy that may be shared. What cannot be proven harmless is masked (`schemas.mask`).
+"""`masked`: a copy that may be shared; values not proven harmless are masked (`schemas.mask`).
 
-Only what could be decoded is here: of a body that nobody can read, nothing can be proven.
+Only decoded messages are included: nothing can be proven about a body that cannot be decoded.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def _rows(batch: Batch) -> pa.Table:
 
 TABLE: Final = Table(
     name="masked",
-    about="a copy safe to share: every decoded message, personal data masked",
+    about="every decoded message with personal data masked: safe to share",
     schema=_SCHEMA,
     key=("source", "position"),
-    row_checks={"there is something to share": are_there("masked", "urn")},
+    row_checks={"there is a masked body": are_there("masked", "urn")},
     unique=False,
     rows=_rows,
 )

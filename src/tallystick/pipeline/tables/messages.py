@@ -1,4 +1,4 @@
-"""`messages`: every record that entered, with its bytes and where it stood. Nothing is left out."""
+"""`messages`: every record read, with its bytes, source and position. No record is left out."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def _rows(batch: Batch) -> pa.Table:
 
 TABLE: Final = Table(
     name="messages",
-    about="every record that entered: raw bytes, native sections, where it stood, its hash",
+    about="every record read: raw bytes, native sections, source and position, hash",
     schema=_SCHEMA,
     row_figures={"messages": are_there("verdict")}
     | {one: is_one_of("verdict", one) for one in VERDICTS},
     key=("source", "position"),
     row_checks={
-        "source and position are there": are_there("source", "position"),
+        "source and position are present": are_there("source", "position"),
         "the verdict is known": is_one_of("verdict", *VERDICTS),
         "the direction is known": is_one_of("direction", *DIRECTIONS, None),
     },

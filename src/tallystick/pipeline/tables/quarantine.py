@@ -1,4 +1,4 @@
-"""`quarantine`: every record that was refused, with the stage, the reason, the place, its bytes."""
+"""`quarantine`: every refused record, with stage, reason, pointer and bytes."""
 
 from __future__ import annotations
 

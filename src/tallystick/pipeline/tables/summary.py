@@ -1,6 +1,6 @@
-"""`summary`: one row for each figure of a run, for people and for `--fail-if`.
+"""`summary`: one row per figure of a run, for people and for `--fail-if`.
 
-The figures are those that the tables declare; they were counted while the tables were written.
+The figures are declared by the tables and counted while the tables are written.
 """
 
 from __future__ import annotations

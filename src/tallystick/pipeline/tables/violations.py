@@ -1,4 +1,4 @@
-"""`violations`: every broken rule of a schema: the message, the place, the keyword, what stood."""
+"""`violations`: every schema violation: message, pointer, keyword, value found."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def _rows(batch: Batch) -> pa.Table:
 
 TABLE: Final = Table(
     name="violations",
-    about="every broken rule of a schema: message, URN, pointer, keyword, what was found",
+    about="every schema violation: message, URN, pointer, keyword, value found",
     schema=_SCHEMA,
     row_figures={"violations": are_there("source")},
     key=("source", "position", "pointer", "keyword", "message"),
-    row_checks={"the rule is named": are_there("urn", "keyword")},
+    row_checks={"the rule has a name": are_there("urn", "keyword")},
     unique=False,
     rows=_rows,
 )

@@ -1,17 +1,18 @@
-"""Claims: whoever may run a message's handler, so that many deliveries have one effect.
+"""Claims: decide which worker may run the handler of a message, so that it takes effect once.
 
-An id (`meta.id`) is free, claimed until its lease ends, or done until it need not be remembered:
+An id (`meta.id`) is free, claimed until its lease ends, or done until it expires:
 
-    claim      free, or its lease is over -> run, with a new token; else `held` or `done`
-    complete   done, unless another one has claimed it meanwhile: then False, and nothing changes
-    release    the handler failed: free at once, if the token still holds it
-    forget     free, whoever holds it
+    claim      free, or its lease has ended -> run, with a new token; else `held` or `done`
+    complete   mark as done, unless another worker has claimed it: then False, and no change
+    release    the handler failed: free at once, if the token still holds the claim
+    forget     free, whichever worker holds it
 
-A worker that dies between `claim` and `complete` leaves a claim; when its lease is over the message
-runs again, so its effect may happen twice. Where the effect is in the store's own database this
-cannot be: `transaction` marks the id and lends the connection, and both are committed or neither.
+A worker that dies between `claim` and `complete` leaves its claim. When the lease ends, the message
+runs again, so its effect may happen twice. `transaction` prevents this if the effect is in the
+database of the store: it marks the id and passes the connection to the handler, and both changes
+are committed together or not at all.
 
-What is over is taken away a bounded number of rows at a time.
+Expired rows are deleted in batches of bounded size.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ _KEEP: Final = 7 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What came of claiming an id: `run` (with a token), `held` by another, or `done`.
+    """The result of a claim: `run` (with a token), `held` by another worker, or `done`.
 
-    In a transaction `connection` is the open one, lent to the handler.
+    In a transaction `connection` is the open connection, for the handler.
     """
 
     verdict: str
@@ -48,7 +49,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a claim holds and a done id is remembered, in seconds, and whose ids these are."""
+    """The lease of a claim, the time a done id is remembered (seconds), and the scope of ids."""
 
     lease: float = _LEASE
     keep: float = _KEEP
@@ -89,7 +90,7 @@ class SeenClaims:
         self._seen: Final = seen
 
     def claim(self, message_id: str) -> Claim:
-        """Say `done` for what was seen."""
+        """Return `done` for an id that was seen."""
         return Claim("done" if self._seen.seen(message_id) else "run")
 
     def complete(self, message_id: str, _token: str) -> bool:
@@ -105,11 +106,11 @@ class SeenClaims:
         self._seen.forget(message_id)
 
     def close(self) -> None:
-        """Leave the seen-set as it is."""
+        """Do nothing: the seen-set stays unchanged."""
 
 
 def open_claims(url: str, clock: Callable[[], float] = time) -> Claims:
-    """Open the claims that a URL names; a database is asked when the first claim is made."""
+    """Open the claims that a URL names; a database is contacted at the first claim."""
     where = read_store_url(url, tuple(_MODULES), _OPTIONS)
     terms = Terms(
         where.number("lease", _LEASE), where.number("keep", _KEEP), where.options.get("scope", "")

@@ -1,4 +1,4 @@
-"""Claims in this process: gone when it ends; at most `limit` ids, the oldest forgotten first."""
+"""Claims in the memory of this process: at most `limit` ids; the oldest are forgotten first."""
 
 from __future__ import annotations
 

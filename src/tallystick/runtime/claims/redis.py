@@ -1,9 +1,9 @@
-"""Claims in Redis: one key per id, which Redis itself lets expire; each step is one script.
+"""Claims in Redis: one key per id, with an expiry time; each step is one script.
 
-The key holds the token of the claim, or `done:` and the token of who did it. A Redis that loses its
-last second in a crash (`appendfsync everysec`) forgets the marks of that second: those messages may
-run again. The client may repeat a step whose reply was lost: to claim with one's own token again is
-to hold it, and to complete again what one has completed is to have done it.
+The key holds the token of the claim, or `done:` and the token of the worker that completed it. If
+Redis loses its last second in a crash (`appendfsync everysec`), it forgets the marks of that
+second, and those messages may run again. The client may repeat a step whose reply was lost:
+claiming again with the same token succeeds, and so does completing again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tallystick.core.transport import missing_client
+from tallystick.core.extras import importing
 from tallystick.runtime.claims import Claim, Terms
 from tallystick.runtime.ids import new_uuid
 from tallystick.runtime.store_url import StoreUrl, store_fault
@@ -96,10 +96,8 @@ class RedisClaims:
 
 def open_store(url: StoreUrl, terms: Terms, _clock: Callable[[], float]) -> RedisClaims:
     """Connect when the first claim is made."""
-    try:
+    with importing("redis"):
         from redis import Redis  # noqa: PLC0415 (loads only when it is used)
-    except ImportError as error:
-        raise missing_client("redis", error) from error
     client = Redis.from_url(url.target, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT)
     return RedisClaims(url, terms, client)
 

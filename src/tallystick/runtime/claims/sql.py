@@ -1,7 +1,7 @@
-"""Claims in a database: one row per id, taken by a single statement that only one can win.
+"""Claims in a database: one row per id, taken by one statement that only one worker can win.
 
-`transaction` writes the row as done and lends the connection: a second one that wants the same id
-waits for the first to end, for a moment, and is told `held` if it does not.
+`transaction` writes the row as done and passes the connection to the handler. A second transaction
+for the same id waits for a short time for the first to end; otherwise it gets `held`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class SqlClaims:
             self._purge_now_and_then(connection)
 
     def purge(self) -> int:
-        """Take away what is over, a bounded number of rows; give how many."""
+        """Delete expired rows, a limited number; return how many."""
         with self._borrow() as connection:
             return len(self._database.run(connection, f"{_PURGE} RETURNING id", _BOUND))
 
@@ -117,7 +117,7 @@ class SqlClaims:
         return verdict
 
     def _take(self, connection: Any, message_id: str, values: dict[str, Any]) -> str:
-        """Take it, or say who has it; one that is gone when we look is taken in a second try."""
+        """Take the id, or return its state; if the other row disappears, try once more."""
         for _ in range(2):
             if self._run(connection, _CLAIM, message_id, values):
                 return "run"

@@ -99,15 +99,15 @@ class Outbox:
         name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
         if not isinstance(connection, _connection_type(self.url.kind)):
             raise UsageError(
-                f"this outbox takes a {_DRIVERS[self.url.kind]}, not a {name}",
+                f"this outbox needs a {_DRIVERS[self.url.kind]}, not a {name}",
                 code="connection",
-                hint="give the connection on which your own transaction is open",
+                hint="pass the connection on which your transaction is open",
             )
         if not _in_transaction(connection, self.url.kind):
             raise UsageError(
-                "no transaction is open, and this connection commits every statement by itself",
+                "no transaction is open, and this connection commits every statement on its own",
                 code="autocommit",
-                hint="add the message in the transaction that it belongs to",
+                hint="add the message inside the transaction that it belongs to",
             )
         sending = current_trace() if self._traced else Sending()
         now = self.clock()
@@ -159,7 +159,7 @@ class Outbox:
 
 
 def _in_transaction(connection: Any, kind: str) -> bool:
-    """Say whether what is added now waits for a commit."""
+    """Return whether a message added now waits for a commit."""
     if kind == "sqlite":
         return connection.isolation_level is not None or connection.in_transaction
     return not connection.autocommit or bool(connection.info.transaction_status)

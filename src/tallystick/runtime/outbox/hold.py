@@ -1,10 +1,11 @@
-"""One relay at a time works on a queue, and what it writes counts only while that is so.
+"""Reserve a queue for one relay; what a relay writes counts only while it holds the queue.
 
-On PostgreSQL the queue's row is locked in the transaction that marks what was sent: who is killed
-or cut off lets go at once, and wrote nothing. On SQLite a transaction would stop all other writers,
-so the queue is leased. The lease begins anew with every write, and before a send when half of it is
-over. Every write is made in one transaction with a look at the token: after another relay has taken
-the queue, nothing is written (`Overtaken`), and the other one sends and marks those rows.
+On PostgreSQL the row of the queue is locked in the transaction that marks sent messages. A relay
+that is killed or loses its connection releases the lock at once and has written nothing. On SQLite
+such a transaction would block all other writers, so the queue is leased. Every write renews the
+lease; so does a send after half of the lease. Every write checks the token in the same transaction:
+when another relay has taken the queue, nothing is written (`Overtaken`), and the other relay sends
+those rows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Overtaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Whose lease it is, for how many seconds, and by which clock: that of the database."""
+    """The token, the length and the clock (that of the database) of a lease."""
 
     token: str
     seconds: float

@@ -1,13 +1,13 @@
-"""Publish what was committed: in order in each queue, marked after the broker has confirmed.
+"""Publish committed messages: in order within each queue, marked after the broker confirms them.
 
-One relay at a time works on a queue (`hold`): on PostgreSQL one that was killed lets go at once, on
-SQLite when its lease is over.
+One relay at a time works on a queue (`hold`). If it is killed, the queue is free at once on
+PostgreSQL, and after the lease on SQLite.
 
-A row that cannot be a message of this broker, or that its transport refuses (too large), is faulty
-at once: no other try can end otherwise. One that the broker does not take, while it answers
-otherwise, is tried again later and holds back its queue; after `tries` it is faulty and the queue
-goes on. A broker that is away costs no row a try, and a queue that cannot be had stops no other;
-the log says what is wrong with it. Sent rows are swept after `keep`.
+A row that this broker cannot carry, or that its transport refuses (too large), is marked as failed
+at once: another try cannot succeed. If the broker rejects a row but accepts others, the row is
+tried again later and blocks its queue; after `tries` it is marked as failed and the queue
+continues. While the broker is unreachable, no try is counted. If one queue is unreachable, the
+others continue, and the log says why. Sent rows are deleted after `keep`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Relayed:
-    """What a relay did."""
+    """The result of a relay: how many messages were sent, and how many failed."""
 
     sent: int = 0
     faulty: int = 0
@@ -100,9 +100,10 @@ class Relay:
         self._said: dict[str, str] = {}
 
     def run(self, stopping: Event, *, idle: float | None = None) -> Relayed:
-        """Publish until stopped, or idle for so long.
+        """Publish until stopped, or until idle for this time.
 
-        What is away at the start is said; what goes away later is waited for, for `idle` seconds.
+        An unreachable store or broker at the start is an error; later the relay waits for it, for
+        `idle` seconds.
         """
         self._outbox.create()
         total, last, failures, works = Relayed(), monotonic(), 0, False
@@ -113,7 +114,7 @@ class Relay:
                 if not works or (idle is not None and monotonic() - last >= idle):
                     raise
                 if not failures:
-                    _LOG.warning("outbox: %s; trying again", error)
+                    _LOG.warning("outbox: %s; will try again", error)
                 stopping.wait(_PAUSES[min(failures, len(_PAUSES) - 1)])
                 failures += 1
                 continue
@@ -141,8 +142,8 @@ class Relay:
                         total += self._publish(held, queue)
             except Overtaken:
                 _LOG.warning(
-                    "outbox: queue %s: another relay took it when the lease of %g s was over; "
-                    "what was sent and not yet marked is sent again",
+                    "outbox: queue %s: another relay took over after the lease of %g s ended; "
+                    "messages that were sent but not marked are sent again",
                     queue,
                     self._terms.lease,
                 )
@@ -160,7 +161,7 @@ class Relay:
             self._transport = None
 
     def _say(self, failed: Mapping[str, Exception]) -> None:
-        """Say once what is wrong with a queue, until it works again or something else is wrong."""
+        """Log the error of a queue once, until the queue works again or the error changes."""
         faults = {queue: str(error) for queue, error in failed.items()}
         for queue, fault in faults.items():
             if self._said.get(queue) != fault:
@@ -189,7 +190,11 @@ class Relay:
         try:
             self._send(held, transport, queue, [frame for _, frame in frames])
         except (Unavailable, Refused) as error:
-            _LOG.info("outbox: queue %s: a batch failed, its rows go one by one: %s", queue, error)
+            _LOG.info(
+                "outbox: queue %s: a batch failed, so its messages are sent one by one: %s",
+                queue,
+                error,
+            )
             return self._one_by_one(held, transport, queue, frames) + Relayed(0, faulty)
         held.write(rows.mark_sent([row.position for row, _ in frames]), {})
         return Relayed(len(frames), faulty)
@@ -261,7 +266,7 @@ class Relay:
         held.write(rows.PARK, values)
 
     def _check_broker(self, queue: str) -> None:
-        """Raise if the broker does not answer a new connection: then it is no row's fault."""
+        """Raise if the broker does not accept a new connection: then no row is at fault."""
         probe = self._link.open()
         try:
             probe.ensure([queue])
@@ -272,7 +277,7 @@ class Relay:
         try:
             self._database.run(connection, statement, values)
         except Busy:
-            _LOG.debug("outbox: the store is busy; sent rows stay a little longer")
+            _LOG.debug("outbox: the store is busy; sent rows will be deleted later")
 
     def _open(self) -> Transport:
         if self._transport is None:

@@ -1,7 +1,8 @@
-"""The outbox's table: one row per message, in the order of adding, and one row per queue.
+"""The tables of the outbox: one row per message, in the order of adding, and one row per queue.
 
-A row waits (0), was sent (1) or cannot be sent (2). The row of a queue says which relay works on
-it: locked for as long as its transaction is open on PostgreSQL, leased until a time on SQLite.
+The state of a message is waiting (0), sent (1) or failed (2). The row of a queue names the relay
+that works on it: locked while its transaction is open (PostgreSQL), or leased until a time
+(SQLite).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FAULTY: Final = 2
 
 
 class Options(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a publish adds to the message."""
+    """The fields that a publish adds to the message."""
 
     headers: dict[str, str] = {}
     key: str | None = None

@@ -34,7 +34,7 @@ def conforms(space: Space, literal: Literal, value: Any, depth: int = 0) -> bool
     if depth:
         space.spend(1)
     if depth > _MAX_DEPTH:
-        raise Circular("a reference leads to itself, or the document is too deep")
+        raise Circular("a reference refers to itself, or the document is nested too deep")
     node, sign = literal
     found = _accepts(space, node, value, depth)
     return found is sign

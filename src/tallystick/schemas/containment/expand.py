@@ -43,7 +43,7 @@ def _walk(
         literal, path = todo.pop()
         node, sign = literal
         if node in path:
-            raise Circular("a reference leads to itself without going deeper")
+            raise Circular("a reference refers to itself at the same place")
         if literal in seen:
             continue
         if (node, not sign) in seen:

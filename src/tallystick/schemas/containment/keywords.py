@@ -55,7 +55,7 @@ def _parts(space: Space, node: Node, kind: str) -> Iterator[Part]:
         yield ([], []) if schema else ([[]], [[]])
         return
     if not isinstance(schema, dict):
-        raise Undecided("a subschema is neither an object nor a boolean")
+        raise Undecided("a subschema must be an object or a boolean")
     if "$ref" in schema and node.source.dialect == "draft-07":
         yield _plain(space, node, schema["$ref"])
         return

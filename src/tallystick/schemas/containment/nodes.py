@@ -107,9 +107,9 @@ class Space:
         """Take steps from the budget; raise `Exhausted` when it, or the time, is gone."""
         self.budget -= steps
         if self.budget < 0:
-            raise Exhausted("the budget of the pair is spent")
+            raise Exhausted("the comparison reached its limit of steps")
         if self.clock is not None and self.clock() > self.deadline:
-            raise Exhausted("the time of the pair is over")
+            raise Exhausted("the comparison reached its time limit")
 
     def node(self, value: Any, source: Source) -> Node:
         """Give the node of a subschema; structurally equal ones are the same."""
@@ -165,7 +165,7 @@ class Space:
                 return self.node(_dynamic_anchor(root, reference), node.source)
             return self.node(find_pointer(root, unquote(reference[1:])), node.source)
         except KeyError:
-            raise Undecided(f"$ref {reference!r} leads nowhere") from None
+            raise Undecided(f"$ref {reference!r} points to nothing") from None
 
 
 def follow_plain(value: Any, source: Source) -> Any:

@@ -86,7 +86,7 @@ def _join(left: _Case, right: _Case) -> _Case:
 
 def _cases(space: Space, node: Node, kind: str, depth: int, *, top: bool = False) -> list[_Case]:
     if depth > _MAX_DEPTH:
-        raise Undecided("unevaluated keywords over deep or cyclic references")
+        raise Undecided("unevaluated keywords over deep or cyclic references cannot be compared")
     schema = node.value
     if not isinstance(schema, dict):
         return [_Case()]
@@ -124,7 +124,7 @@ def _cases(space: Space, node: Node, kind: str, depth: int, *, top: bool = False
         total *= len(group)
     space.spend(total)
     if total > _MAX_CASES:
-        raise Undecided("too many cases of what is evaluated")
+        raise Undecided("too many combinations of evaluated properties or items")
     out = []
     for combination in product(*groups):
         case = _Case()

@@ -1,1 +1,1 @@
-"""Break brokers, workers and connections on purpose, and judge what was sent against what came."""
+"""Break brokers, workers and connections on purpose; compare sent and received messages."""

@@ -1,7 +1,8 @@
-"""The processes of a run: started again when they are found dead, ended together in any case."""
+"""The processes of a fault run: restarted when they die, all ended at the end of the run."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from tallystick.brokers.owner import tied
 from tallystick.core.errors import Unavailable
 from tallystick.suites.faults.ledger import read_runs
 from tallystick.suites.faults.programs import Task
@@ -26,7 +28,7 @@ _MOST_STARTS: Final = 100
 
 
 class Child:
-    """One process with a task, and those that took its place."""
+    """One process with a task, and its restarts."""
 
     def __init__(self, command: Sequence[str], task: Task) -> None:
         self.task: Final = task
@@ -38,24 +40,29 @@ class Child:
 
     @property
     def runs(self) -> Path:
-        """The file of what it did."""
+        """The file in which the process logs its work."""
         return self.task.file(f"{self.task.name}.runs")
 
     def start(self) -> None:
-        """Start it."""
+        """Start the process."""
         self.starts += 1
         if self.starts > _MOST_STARTS:
             raise Unavailable(
-                f"{self.task.name} ends again and again: {self.last_words()}", code="child"
+                f"{self.task.name} ended {_MOST_STARTS} times; last log line: {self.last_words()}",
+                code="child",
             )
         self._open_before = self._open()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (our own program)
-                self._command, stdin=subprocess.PIPE, stdout=log, stderr=log
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **tied()},
             )
 
     def has_begun(self) -> bool:
-        """Say whether the process that was started last has come to its work."""
+        """Tell whether the last started process has begun its work."""
         file = self.task.file(f"{self.task.name}.starts")
         return file.exists() and file.stat().st_size >= self.starts
 
@@ -64,13 +71,13 @@ class Child:
         return None if self._process is None else self._process.poll()
 
     def keep_alive(self) -> None:
-        """Start it again if it has ended, as a supervisor would."""
+        """Restart it if it has ended, as a supervisor does."""
         if self.poll() is not None:
             self._reap()
             self.start()
 
     def kill_in_mid_handler(self) -> int:
-        """Kill -9 it if handlers are at work; give how many were."""
+        """Kill it with SIGKILL if handlers are running; give the number of running handlers."""
         self._signal(signal.SIGSTOP)
         at_work = (self._open() - self._open_before).total()
         if at_work:
@@ -100,7 +107,7 @@ class Child:
     def last_words(self) -> str:
         """Give the last line of its log."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "(its log is empty)"
 
     def _open(self) -> Counter[str]:
         found = read_runs([self.runs])

@@ -1,12 +1,12 @@
-"""The judgement: what was sent against what took effect, as multisets of message ids.
+"""Compare the sent messages with their effects, as multisets of message ids.
 
-    lost         confirmed to the publisher, and without effect
-    unexpected   took effect or reached a handler, and nobody had sent it
-    doubled      took effect more than once
-    duplicated   deliveries beyond the first of each message; idempotency has to absorb them
-    recovered    begun by a worker that was killed before it was done, and with effect all the same
+    lost         the broker confirmed the message, but it had no effect
+    unexpected   it had an effect or reached a handler, but nobody sent it
+    doubled      it had its effect more than once
+    duplicated   repeated deliveries of a message; idempotency must absorb them
+    recovered    its worker was killed in the middle, and it still had its effect
 
-A run conforms when nothing is lost, unexpected or doubled and every effect is there exactly once.
+A run conforms if nothing is lost, unexpected or doubled, and every effect happened exactly once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["Account", "Evidence", "account", "judge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a run left: ids as the publisher, the handlers and the effects noted them.
+    """The evidence of a run: message ids noted by the publisher, the handlers and the effects.
 
-    `tried` may hold more than `sent`: the broker may have kept what it did not confirm.
+    `tried` may hold more than `sent`: the broker may have stored a message without a confirmation.
     """
 
     sent: Counter[str]
@@ -55,7 +55,7 @@ class Account:
 
 
 def account(evidence: Evidence) -> Account:
-    """Count."""
+    """Count the messages of each kind."""
     effects, tried = evidence.effects, evidence.tried
     deliveries = evidence.begun + evidence.skipped
     strangers = (effects | deliveries).keys() - tried
@@ -85,7 +85,7 @@ def judge(
     injected: Mapping[str, int],
     wanted: Mapping[str, int],
 ) -> list[Verdict]:
-    """Give a verdict for each demand: the three counts, every effect, and that faults happened."""
+    """Give a verdict for each demand: the three counts, every effect, and the injected faults."""
     expected: dict[str, tuple[Any, Any]] = {
         demand: (0, getattr(found, demand)) for demand in _DEMANDS
     }
@@ -98,7 +98,7 @@ def judge(
         Verdict(
             f"faults/{name}/{demand}",
             Outcome.PASSED if due == is_there else Outcome.FAILED,
-            "" if due == is_there else f"{demand}: {is_there}, not {due}",
+            "" if due == is_there else f"{demand}: expected {due}, found {is_there}",
             () if due == is_there else (Difference("", due, is_there),),
         )
         for demand, (due, is_there) in expected.items()

@@ -1,11 +1,11 @@
-"""What a run writes down while programs die: each line is one write, each effect one transaction.
+"""The files of a fault run, safe against kills: a line is one write, an effect one transaction.
 
-    effects.db        an effect and the mark that it was made, together or not at all (SQLite)
+    effects.db        an effect and its mark, in one transaction (SQLite)
     worker-N.runs     `b ID` a handler began, `e ID` it ended, `s ID` a repetition was skipped
     publisher.runs    `a FROM TO` tried to send these numbers, `c FROM TO` the broker has them
 
-A file of lines outlives its writer: what was written before kill -9 is there. The ids come from the
-seed and the number, so both sides know them and a repeated send has the id of the first.
+The lines written before a SIGKILL are kept. The ids are computed from the
+seed and the number, so both sides know them and a repeated send has the same id.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ class Ledger:
         """Do nothing: the mark was made with the effect."""
 
     def forget(self, message_id: str) -> None:
-        """Take the mark away."""
+        """Remove the mark."""
         with self._lock:
             self._store.execute("DELETE FROM marks WHERE id = ?", (message_id,))
 
     def apply(self, message_id: str, number: int) -> bool:
-        """Have an effect unless the message had it; effect and mark are one transaction."""
+        """Store an effect unless the message had one; effect and mark are one transaction."""
         with self._lock, self._store:
             self._store.execute("BEGIN IMMEDIATE")
             new = self._store.execute(
@@ -113,7 +113,7 @@ class Ledger:
         return bool(new)
 
     def add(self, message_id: str, number: int) -> None:
-        """Have an effect, whatever was before."""
+        """Store an effect, also if the message had one before."""
         with self._lock:
             self._add(message_id, number)
 
@@ -121,13 +121,13 @@ class Ledger:
         self._store.execute("INSERT INTO effects (id, n) VALUES (?, ?)", (message_id, number))
 
     def count(self) -> int:
-        """Give how many effects there are."""
+        """Give the number of effects."""
         with self._lock:
             found = self._store.execute("SELECT coalesce(max(place), 0) FROM effects")
             return int(found.fetchone()[0])
 
     def count_messages(self) -> int:
-        """Give how many messages have had an effect."""
+        """Give the number of messages with an effect."""
         with self._lock:
             found = self._store.execute("SELECT count(DISTINCT id) FROM effects")
             return int(found.fetchone()[0])

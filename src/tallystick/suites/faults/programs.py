@@ -1,7 +1,7 @@
-"""What the processes of a run have in common: their task as JSON, and an end when nobody watches.
+"""Shared by the processes of a fault run: their task as JSON, and how they end.
 
-The standard input of a program is a pipe from the one who runs it. When that ends, for whatever
-reason, the pipe ends, and so does the program: nothing stays behind.
+The standard input of a process is a pipe from its parent. When the parent ends, for any
+reason, the pipe closes and the process ends too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ URN = "urn:tallystick:faults:counted"
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What a program of a run is told."""
+    """The task of a process of a fault run."""
 
     url: str
     queue: str

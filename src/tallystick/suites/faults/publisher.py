@@ -42,7 +42,7 @@ def publish(task: Task) -> None:
             try:
                 app.publish_all((URN, {"n": n}) for n in numbers)
             except Unavailable as error:
-                _LOG.warning("%d to %d again: %s", start, stop, error)
+                _LOG.warning("publishing messages %d to %d again: %s", start, stop, error)
                 sleep(_PAUSE)
                 continue
             runs.write(f"c {start} {stop}")

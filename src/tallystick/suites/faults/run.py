@@ -1,8 +1,8 @@
 """One fault run: a broker of its own, a publisher, workers, and the faults of the schedule.
 
-The run ends when every message has had its effect and all faults have come, or when nothing has
-moved for the patience: then something is lost, and the judgement says what. Whatever happens, the
-programs and the broker are ended before this returns.
+The run ends when every message has had its effect and all faults were injected, or when there was
+no progress for `patience` seconds: then messages are lost, and the verdict says which. In any case
+the processes and the broker are ended before this returns.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from random import Random
 from time import monotonic, sleep
 from typing import Final
 
+from tallystick.brokers.owner import scratch
 from tallystick.brokers.servers import Running, down, up
 from tallystick.core.errors import Unavailable
 from tallystick.suites.faults.children import PUBLISHER, WORKER, Child
@@ -39,13 +40,13 @@ _QUIET: Final = 1.0
 _UP: Final = 120.0
 _HANDLING: Final = 0.03
 _FEW: Final = 2000
-"""A handler takes 30 ms, and less where there are more messages: faults are to find it at work."""
+"""A handler takes 30 ms, less if there are more messages, so that faults hit running handlers."""
 _THROUGH_PROXY: Final = ("cut", "hang")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done to which broker."""
+    """The broker and the faults of a run."""
 
     subject: Subject
     messages: int
@@ -59,7 +60,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came of it: the evidence, the faults that happened, and what there is to say."""
+    """The result of a run: the evidence, the injected faults, and notes."""
 
     evidence: Evidence
     injected: Counter[str]
@@ -69,12 +70,12 @@ class Run:
 
 
 def run(plan: Plan, *, advance: Callable[[int], None] = lambda _: None) -> Run:
-    """Carry a plan out; `advance` is told how many effects there are."""
+    """Run a plan; `advance` gets the number of effects."""
     began = monotonic()
     with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tally-")))
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=scratch())))
         stack.callback(down, plan.subject.name, wipe=True, home=home, limit=0)
-        broker = up(plan.subject.name, fresh=True, home=home, limit=_UP)
+        broker = up(plan.subject.name, fresh=True, home=home, limit=_UP, stays=False)
         stage = _Stage(plan, home, broker, stack)
         stage.play(advance)
         return Run(
@@ -87,7 +88,7 @@ def run(plan: Plan, *, advance: Callable[[int], None] = lambda _: None) -> Run:
 
 
 class _Stage:
-    """The programs of one run and what is done to them."""
+    """The processes of one run, and the faults injected into them."""
 
     def __init__(self, plan: Plan, home: Path, broker: Running, stack: ExitStack) -> None:
         self.injected: Final[Counter[str]] = Counter()
@@ -109,7 +110,7 @@ class _Stage:
             child.start()
 
     def play(self, advance: Callable[[int], None]) -> None:
-        """Inject the faults as the effects come; end when all is done or nothing moves."""
+        """Inject the faults at their number of effects; end when all is done or nothing moves."""
         plan = self._plan
         faults = list(draw(plan.faults, plan.messages, plan.seed))
         count, last = 0, monotonic()
@@ -123,14 +124,14 @@ class _Stage:
                 self._inject(faults.pop(0))
                 last = monotonic()
             if monotonic() - last > plan.patience:
-                self.notes.append(f"nothing moved for {plan.patience:g} s at {count} effects")
+                self.notes.append(f"no progress for {plan.patience:g} s, at {count} effects")
                 break
             sleep(_TICK)
         self._await_silence()
         self._leave()
 
     def evidence(self) -> Evidence:
-        """Read what everybody wrote down."""
+        """Read the files of all processes."""
         seed = self._plan.seed
         runs = read_runs(worker.runs for worker in self._workers)
         sent = read_ranges(self._publisher.runs, "c")
@@ -191,13 +192,13 @@ class _Stage:
 
     def kill_broker(self) -> str:
         os.kill(self._broker.pid, signal.SIGKILL)
-        again = up(self._plan.subject.name, home=self._home, limit=_UP)
+        again = up(self._plan.subject.name, home=self._home, limit=_UP, stays=False)
         if again.url != self._broker.url:
             raise Unavailable(
-                f"{again.name} came back on another port", code="port", hint="run it again"
+                f"{again.name} restarted on another port", code="port", hint="run it again"
             )
         self._broker = again
-        return "killed and restarted on its data"
+        return "killed, then restarted with its data"
 
     def stop_broker(self) -> str:
         os.kill(self._broker.pid, signal.SIGSTOP)
@@ -205,7 +206,7 @@ class _Stage:
             sleep(_STOPPED)
         finally:
             os.kill(self._broker.pid, signal.SIGCONT)
-        return "stopped and continued"
+        return "stopped (SIGSTOP), then continued"
 
     def kill_worker(self) -> str:
         end = monotonic() + self._plan.patience
@@ -214,9 +215,13 @@ class _Stage:
             worker = self._chance.choice(self._workers)
             if at_work := worker.kill_in_mid_handler():
                 worker.start()
-                return f"{worker.task.name} killed with {at_work} messages in handlers"
+                return f"{worker.task.name} killed while {at_work} messages were in handlers"
             sleep(_GLANCE)
-        raise Unavailable("no worker was ever at work", code="idle", hint=self._last_words())
+        raise Unavailable(
+            "no worker had a message in a handler, so none was killed",
+            code="idle",
+            hint=self._last_words(),
+        )
 
     def cut(self) -> str:
         assert self._proxy is not None
@@ -228,10 +233,10 @@ class _Stage:
         sleep(_HANGING)
         count = self._proxy.cut()
         self._proxy.flow()
-        return f"{count} connections half open, then reset"
+        return f"{count} connections left half open, then reset"
 
     def _await_silence(self) -> None:
-        """Wait until nothing more is delivered, to see late duplicates and inventions as well."""
+        """Wait until no more messages are delivered, to see late duplicates and unexpected ones."""
         end = monotonic() + self._plan.patience
         size, last = -1, monotonic()
         while monotonic() - last < _QUIET and monotonic() < end:
@@ -246,7 +251,9 @@ class _Stage:
     def _leave(self) -> None:
         for worker in self._workers:
             if worker.poll() is None and (code := worker.stop()):
-                self.notes.append(f"{worker.task.name} ended with {code}: {worker.last_words()}")
+                self.notes.append(
+                    f"{worker.task.name}: exit code {code}; last log line: {worker.last_words()}"
+                )
 
 
 _INJECT: Final[Mapping[str, Callable[[_Stage], str]]] = {

@@ -1,7 +1,7 @@
-"""Which fault comes when: drawn from a seed, so that a run can be repeated.
+"""The schedule of faults, drawn from a seed, so that a run can be repeated.
 
-A fault comes after so many effects, not at a time: a slow machine gets the same run. The faults are
-spread over the work, one in each stretch of it, none at the very beginning or end.
+A fault is injected after a number of effects, not at a time: a slow machine gets the same run. The
+faults are spread evenly over the run, none at the very beginning or end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Fault:
 
 
 def draw(counts: Mapping[str, int], messages: int, seed: int) -> tuple[Fault, ...]:
-    """Give so many faults of each kind, in the order in which they come."""
+    """Give the requested number of faults of each kind, in the order of injection."""
     chance = Random(seed)  # noqa: S311 (a schedule, not a secret)
     kinds = [kind for kind in KINDS for _ in range(counts.get(kind, 0))]
     chance.shuffle(kinds)

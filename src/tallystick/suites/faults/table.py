@@ -1,9 +1,9 @@
-"""Which brokers can be broken, and how: one row each.
+"""The brokers of fault runs, one row each.
 
-`options` make deliveries of a dead worker come back soon. `front` names the port that a proxy takes
-and `back` the one it forwards to, where the broker tells its clients an address of its own; else
-the proxy stands on any port, before the broker's first. `durable` says whether the broker keeps its
-messages over kill -9; one that does not is not killed, and its report says so.
+`options` make the broker redeliver the messages of a dead worker soon. `proxied` says whether a
+proxy can stand before the broker; it cannot if the broker tells its clients its own address.
+`durable` says whether the broker keeps its
+messages after a SIGKILL; a broker that does not is never killed, and its report says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["SUBJECTS", "Subject", "find_subject"]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One broker as a fault run sees it."""
+    """One broker of the fault runs."""
 
     name: str
     options: str = ""
@@ -42,11 +42,11 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
 
 
 def find_subject(name: str) -> Subject:
-    """Give a row by its name, or say which there are."""
+    """Find a row by its name, or raise `UsageError` with the known names."""
     if name not in SUBJECTS:
         raise UsageError(
-            f"there are no fault runs on {name!r}",
+            f"no fault run exists for the broker {name!r}",
             code="broker",
-            hint=f"one of {', '.join(SUBJECTS)}",
+            hint=f"use one of: {', '.join(SUBJECTS)}",
         )
     return SUBJECTS[name]

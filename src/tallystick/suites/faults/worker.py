@@ -2,8 +2,8 @@
 
     python -m tallystick.suites.faults.worker TASK
 
-A handler notes that it began, has its effect, and notes that it ended. Whoever kills it in between
-finds the first note without the second.
+A handler notes its start, has its effect, and notes its end. If it is killed in between,
+the second note is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tallystick.suites.faults.programs import URN, Task, begin
 __all__ = ["Handle", "handle", "serve"]
 
 Handle = Callable[[Task, Ledger, Runs, str, int], None]
-"""What is done with one message: its id and number."""
+"""The effect of one message, from its id and number."""
 
 
 def handle(task: Task, ledger: Ledger, runs: Runs, message_id: str, number: int) -> None:

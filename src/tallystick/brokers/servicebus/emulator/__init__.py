@@ -1,4 +1,5 @@
 """An emulator of Azure Service Bus: AMQP 1.0, in memory, for tests (brokers sheet, 10).
 
-Its semantics are ours, not Microsoft's: it exercises programs and adapters, it is no oracle.
+Its behaviour is our own reading of the documentation, not Microsoft's code. Use it to test
+programs, not as proof of how the service behaves.
 """

@@ -1,7 +1,7 @@
-"""A receiver that asks for a session: which one, until when it waits, and what it is told.
+"""Answer a receiver that asks for a session: which session, how long to wait, which reply.
 
-The filter's value is a session's name, or null for the next free one; the SDK for Go wraps it in a
-described value, and wants its answer in the same form (brokers sheet, 10.9).
+The filter's value is the name of a session, or null for the next free one. The SDK for Go wraps it
+in a described value and expects its answer in the same form (brokers sheet, 10.9).
 """
 
 from __future__ import annotations

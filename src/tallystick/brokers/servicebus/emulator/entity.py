@@ -193,7 +193,9 @@ class Entity:
     def dead_letter(self, token: UUID, changes: Mapping[str, Any]) -> None:
         """Move it to the dead-letter queue; the reasons are among the changes."""
         if self._bury is None:
-            raise Refusal("amqp:not-allowed", 400, "a dead-letter queue has none of its own")
+            raise Refusal(
+                "amqp:not-allowed", 400, "a dead-letter queue has no dead-letter queue of its own"
+            )
         self._inter(self._unlock(token), changes)
 
     def take_deferred(self, sequences: Iterable[int]) -> list[Held]:
@@ -277,5 +279,5 @@ class Entity:
 
 
 def _not_found() -> Refusal:
-    text = "there is no such message in the state that this needs"
+    text = "there is no message in the required state"
     return Refusal("com.microsoft:message-not-found", 404, text)

@@ -1,7 +1,7 @@
 """The AMQP 1.0 side: connections, links, transfers and the clock (brokers sheet, 10.3 to 10.9).
 
-Every attach is answered with a source and a target, the client's own. A client that sends gets
-credit at once. Only ANONYMOUS is offered: the login of Service Bus is the token on `$cbs`.
+Every attach is answered with the source and the target of the client. A sending client gets credit
+at once. Only ANONYMOUS is offered: the login of Service Bus is the token on `$cbs`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Listener(Handler):
         link.path = read_path(node.address)
         if not link.path:
             link.open()
-            _refuse(link, Refusal("amqp:not-implemented", 501, "a link needs the name of a node"))
+            _refuse(link, Refusal("amqp:not-implemented", 501, "a link needs a node name"))
         elif link.is_receiver:
             link.max_message_size = _LARGEST
             link.open()

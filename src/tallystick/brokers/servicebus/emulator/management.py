@@ -32,7 +32,11 @@ def answer(space: Space, path: str, operation: str | None, body: Body) -> Reply:
     """Perform one operation."""
     row = _OPERATIONS.get((operation or "").removeprefix(_PREFIX))
     if row is None:
-        raise Refusal("amqp:not-implemented", 501, f"the emulator has no operation {operation!r}")
+        raise Refusal(
+            "amqp:not-implemented",
+            501,
+            f"the emulator does not support the operation {operation!r}",
+        )
     try:
         return row(space, path, body)
     except (KeyError, TypeError, ValueError) as error:

@@ -1,11 +1,11 @@
-"""A link on which we hand out messages: credit, locks, and the client's outcome of each.
+"""A link that delivers messages: credit, locks, and the client's outcome of each delivery.
 
     accepted   complete           modified, undeliverable-here   defer
     rejected   dead-letter        modified otherwise             abandon, whatever delivery-failed
     released   back, not counted
 
-Our answer is settled and echoes the outcome. A rejected echo carries no error: an error there says
-that the settlement itself was refused (brokers sheet, 10.7).
+The answer is settled and repeats the outcome. A rejected outcome is repeated without its error: an
+error there means that the settlement itself was refused (brokers sheet, 10.7).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Requests and replies on `$cbs` and `<entity>/$management`: which link, which form.
+"""Requests and replies on `$cbs` and `<entity>/$management`: which link and which form.
 
-The reply's correlation-id is the request's message-id, of the same AMQP type. It goes out on a link
-of the same connection with that node as its source: the one that the request's reply-to names (by
-target or by link name), else one of the request's own session, else any.
+The correlation-id of a reply is the message-id of the request, with the same AMQP type. The reply
+goes to a link of the same connection whose source is that node: the link named by reply-to (by
+target or by link name), else a link of the same session, else any link.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def reply_to_request(space: Space, path: str, data: bytes) -> tuple[Message, str
 
 
 def _accept() -> Answer:
-    text = "Accepted by the emulator, which checks no token"
+    text = "Accepted by the emulator, which does not check tokens"
     return {"status-code": int32(_ACCEPTED), "status-description": text}, None
 
 

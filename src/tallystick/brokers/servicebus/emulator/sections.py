@@ -1,8 +1,8 @@
-"""An AMQP message as its sections: what a broker may change, and the bare message.
+"""Split an AMQP message into sections: those that a broker may change, and the bare message.
 
-The bare message (properties, application properties, body) stays byte for byte as it was sent. Only
-dead-letter reasons and properties to modify are added to the application properties, and a message
-that has no message-id is given one, as the service does: the SDK for JavaScript needs it.
+The bare message (properties, application properties, body) is kept byte for byte. Only dead-letter
+reasons and modified properties are added to the application properties, and a message without a
+message-id gets one, as in the service: the SDK for JavaScript needs it.
 """
 
 from __future__ import annotations
@@ -111,10 +111,10 @@ def _split(data: bytes) -> Iterator[tuple[int, int, int, int]]:
     while at < len(data):
         code, inside = _descriptor(data, at)
         if code not in _CODES:
-            raise ValueError(f"no section of a message at byte {at}")
+            raise ValueError(f"there is no message section at byte {at}")
         end = _skip(data, inside)
         if end > len(data):
-            raise ValueError("the message is cut short")
+            raise ValueError("the message is incomplete")
         yield code, at, inside, end
         at = end
 
@@ -124,20 +124,20 @@ def _descriptor(data: bytes, at: int) -> tuple[int, int]:
         return data[at + 2], at + 3
     if data[at : at + 2] == b"\x00\x80":
         return int.from_bytes(data[at + 2 : at + 10]), at + 10
-    raise ValueError(f"no section of a message at byte {at}")
+    raise ValueError(f"there is no message section at byte {at}")
 
 
 def _skip(data: bytes, at: int) -> int:
     """Give the end of the value that begins here."""
     if at >= len(data):
-        raise ValueError("the message is cut short")
+        raise ValueError("the message is incomplete")
     if data[at] == 0:
         return _skip(data, _skip(data, at + 1))
     kind = data[at] >> 4
     if kind in _FIXED:
         return at + 1 + _FIXED[kind]
     if kind not in _SIZED:
-        raise ValueError(f"no AMQP type at byte {at}")
+        raise ValueError(f"there is no AMQP type at byte {at}")
     width = _SIZED[kind]
     return at + 1 + width + int.from_bytes(data[at + 1 : at + 1 + width])
 

@@ -1,7 +1,7 @@
-"""Sessions of an entity: who holds which, until when, and the state kept with each.
+"""The sessions of an entity: which link holds each, until when, and its state.
 
-A session is held by one link. Its messages are locked as long as it is. When the link closes they
-go back uncounted; when the session's lock expires they go back counted.
+One link holds a session. Its messages are locked as long as the session. When the link closes, they
+go back uncounted; when the lock of the session expires, they go back counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sessions:
     def accept(self, name: str | None, holder: Any) -> str | None:
         """Give a session to a holder: the one named, or the next that is free and has messages."""
         if name is not None and name in self._holds:
-            text = f"the session {name!r} is held by another receiver"
+            text = f"another receiver holds the session {name!r}"
             raise Refusal("com.microsoft:session-cannot-be-locked", 409, text)
         if name is None:
             free = (one for one in self._entity.sessions() if one not in self._holds)
@@ -103,7 +103,7 @@ class Sessions:
 
     def _find(self, name: str) -> _Hold:
         if name not in self._holds:
-            text = f"nobody holds the session {name!r}"
+            text = f"no receiver holds the session {name!r}"
             raise Refusal("com.microsoft:session-lock-lost", 410, text)
         return self._holds[name]
 

@@ -1,7 +1,7 @@
 """The names of a namespace: queues, topics with subscriptions, dead-letter queues.
 
-An entity is made when it is first named. Names do not differ by case. A topic exists once it has a
-subscription; a message sent to it goes to each.
+An entity is created when it is first named. Names ignore case. A topic exists when it has a
+subscription; a message sent to it goes to every subscription.
 """
 
 from __future__ import annotations

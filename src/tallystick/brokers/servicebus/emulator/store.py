@@ -1,8 +1,8 @@
-"""What the emulator keeps over its end: entities and messages, in a SQLite file.
+"""Entities and messages of the emulator in a SQLite file, so that they survive a restart.
 
-Changes are gathered and written by `flush`, as one transaction; the listener flushes before its
-answers leave, so what was confirmed is there after kill -9 (a loss of power is another matter).
-Locks, sessions that are held and their states end with the process: everything is active again.
+Changes are collected and written by `flush` in one transaction. The listener flushes before its
+answers are sent, so confirmed messages survive kill -9 (but not a power loss). Locks, held sessions
+and their states are lost: after a restart every message is active.
 """
 
 from __future__ import annotations

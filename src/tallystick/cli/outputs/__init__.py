@@ -1,0 +1,1 @@
+"""Output for people and for machines: colour on terminals, annotations, SARIF."""

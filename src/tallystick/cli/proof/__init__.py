@@ -1,0 +1,1 @@
+"""The steps of `tally prove`, and what they need."""

@@ -1,0 +1,1 @@
+"""The proof as values, as one sentence and as one page."""

@@ -1,0 +1,30 @@
+// Read the page of a proof as a person does, from disk; `browser.mjs` opens it.
+export default async ({ page, axe, picture }) => {
+  const seen = {};
+  const text = (name) => page.getByRole("table", { name }).innerText();
+  await page.locator("section").first().waitFor();
+  seen.verdict = await page.locator("header .verdict").innerText();
+  seen.tone = await page.locator("header .verdict").getAttribute("class");
+  seen.header = await page.locator("header").innerText();
+  seen.sections = await page.locator("main section").evaluateAll((list) => list.map((one) => one.id));
+  seen.failed = await page.locator("#failed").innerText();
+  seen.notPassed = await text("Cases that did not pass");
+  seen.notRun = await text("Parts that were not run");
+  seen.steps = await text("Results of the steps");
+  seen.standard = await page.locator("#standard table").innerText();
+  seen.red = await page.locator("#standard td[data-whole=no]").allInnerTexts();
+  seen.events = await page.locator("#cloudevents table").innerText();
+  seen.gate = await page.locator("#gate").innerText();
+  seen.lab = await page.locator("#lab table").innerText();
+  seen.traffic = await page.locator("#traffic").innerText();
+  seen.links = await page.locator("nav.links a").evaluateAll((list) => list.map((one) => one.getAttribute("href")));
+  await picture("proof", { fullPage: true });
+  seen.faultsLight = await axe();
+  await page.emulateMedia({ colorScheme: "dark" });
+  seen.faultsDark = await axe();
+  await picture("proof-dark", { fullPage: true });
+  await page.setViewportSize({ width: 375, height: 800 });
+  seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+  await picture("proof-telephone", { fullPage: true });
+  return seen;
+};
