@@ -203,9 +203,13 @@ def test_without_a_java_of_our_own_no_archive_is_kept(
 
 def test_the_java_of_spark_ends_well_and_its_archive_is_kept(tmp_path: Path) -> None:
     program = (
+        "from tallystick.brokers.owner import scratch\n"
         "from tallystick.pipeline import session\n"
         "session._END = 200.0  # a loaded machine may be slow\n"
-        "with session.open_session(small=True): pass"
+        "with session.open_session(small=True) as spark:\n"
+        "    system = spark.sparkContext._jvm.java.lang.System\n"
+        "    folder = system.getProperty('java.io.tmpdir')\n"
+        "    assert folder == str(scratch()), folder  # a killed Java leaves its files there\n"
     )
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(

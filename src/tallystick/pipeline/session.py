@@ -127,7 +127,8 @@ def _start(master: str, conf: Mapping[str, str], *, small: bool) -> SparkSession
         settings |= _SMALL_WORK if small else {}
         settings["spark.local.dir"] = str(scratch())
         settings["spark.driver.memory"] = "1g" if small else "2g"
-        settings["spark.driver.extraJavaOptions"] = " ".join(_java_options(small=small))
+        options = [f"-Djava.io.tmpdir={scratch()}", *_java_options(small=small)]
+        settings["spark.driver.extraJavaOptions"] = " ".join(options)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
