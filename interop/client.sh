@@ -37,7 +37,7 @@ words() {
       given[name] = substr(ARGV[at], cut + 1)
     }
     if (given["port"] !~ /^[0-9]+$/ || given["host"] !~ /^[A-Za-z0-9._:-]+$/) {
-      print given["host"] " port " given["port"] " is no place of a broker" >"/dev/stderr"
+      print given["host"] " port " given["port"] " is not the address of a broker" >"/dev/stderr"
       exit 1
     }
     host = given["host"] ~ /:/ ? "[" given["host"] "]" : given["host"]

@@ -1,8 +1,8 @@
-"""Tallystick proves that what one program sent is what another one received.
+"""Tallystick checks that every message arrives exactly as it was sent.
 
-Importing this package does nothing and is quick; heavy libraries load when they are used.
-`tallystick.App` publishes and handles messages; it is imported when it is first asked for, by name,
-so that the layers below it do not depend on it. `__init__.pyi` tells type checkers what it is.
+Importing this package is fast: heavy libraries are imported when they are first used.
+`tallystick.App` publishes and handles messages. It is imported on first access, so that the lower
+layers do not depend on it. `__init__.pyi` declares its type for type checkers.
 """
 
 __version__ = "0.2.0"

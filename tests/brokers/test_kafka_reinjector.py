@@ -131,7 +131,7 @@ def test_a_name_that_no_topic_can_have_means_the_topic_of_the_tier(
     cluster = Tiers([Parked(0, bad), Parked(1, b"orders.v2")])
     bring_back(cluster)
     assert [topic for topic, *_ in cluster.produced] == ["orders", "orders.v2"]
-    assert "a parked record is sent to orders" in caplog.text
+    assert "a record of a retry topic is sent to orders" in caplog.text
 
 
 def test_a_client_that_cannot_be_made_is_said_and_made_again(
@@ -140,7 +140,7 @@ def test_a_client_that_cannot_be_made_is_said_and_made_again(
     caplog.set_level(logging.WARNING)
     cluster = Tiers([Parked(1, b"orders")], failures=1)
     bring_back(cluster)
-    assert "parked records wait; will try again" in caplog.text
+    assert "the records in retry topics wait; will try again" in caplog.text
 
 
 def test_a_reader_that_fails_to_start_leaves_one_way_back_and_not_two(

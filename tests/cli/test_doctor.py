@@ -130,7 +130,7 @@ def test_every_program_that_a_shipped_script_needs_is_a_row() -> None:
 
 def test_an_area_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "everything-else"]) == 2
-    assert "one of python, java" in capsys.readouterr().err
+    assert "use one of: python, java" in capsys.readouterr().err
 
 
 def test_a_tool_that_is_old_or_broken_counts_as_missing(

@@ -13,7 +13,7 @@ from tallystick import __version__
 __all__ = ["NOUNS", "main"]
 
 NOUNS: dict[str, str] = {
-    "prove": "run the conformance suite on every installed implementation",
+    "prove": "run every check that this machine can run: one verdict, one page",
     "config": "show the settings of this project, and where each value comes from",
     "completion": "print the completion script for bash, zsh or fish",
     "doctor": "show what is installed, what is missing, and how to install it",

@@ -153,7 +153,7 @@ def _overview(nouns: Mapping[str, str]) -> str:
     lines = [f"  tally {noun:{width}}  {text}" for noun, text in nouns.items()]
     return "\n".join(
         [
-            f"tally {__version__}: prove that what one program sent is what another received",
+            f"tally {__version__}: check that every message arrives exactly as it was sent",
             "",
             *lines,
             "",

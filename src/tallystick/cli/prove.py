@@ -1,15 +1,15 @@
-"""`tally prove`: everything that can be proved on this machine, one verdict, one page.
+"""`tally prove`: run every check that this machine can run; print one verdict, write one page.
 
     tally prove                                 the whole proof, in build/proof
     tally prove --implementation './my-sdk'     the suites alone, on these implementations
 
-The steps: the conformance suites on every implementation at hand, the registry gate on the example
-registry, the lab over the in-process broker and over a real one, and the lab's traffic through the
-pipeline. A part that needs a tool, an extra or a file that is not here is listed as `not run`; it
-never fails the proof.
+The steps: the conformance suites on every installed implementation, the registry gate on the
+example registry, the lab over the in-process broker and over real brokers, and the traffic of the
+lab through the pipeline. If a tool, an extra or a file is missing, the part that needs it is listed
+as `not run`. It never fails the proof.
 
 The verdict is about Tallystick: exit 0 when it conforms, 1 when a step failed, 2 when a step could
-not do its work. How the other implementations score is a finding about them.
+not do its work. The scores of the other implementations do not change the exit code.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add_implementations(
-        parser, f"run the suites on this one and no other step; repeatable ({', '.join(NAMES)})"
+        parser, f"run only the suites, on this implementation; repeatable ({', '.join(NAMES)})"
     )
     parser.add_argument(
         "--cases", type=Path, metavar="DIR",

@@ -44,7 +44,8 @@ def read_known(text: bytes, *, toml: bool, subject: str, subjects: Container[str
             raise UsageError(
                 f"the list of known failures has a table for an unknown implementation: {name!r}",
                 code="known_subject",
-                hint="`tally suite subjects` shows the names; for a command, use its program name",
+                hint="`tally suite implementations` lists the names; "
+                "for a command, use its program name",
             )
         _check_reasons(entries)
     everywhere = {name: value for name, value in content.items() if name not in tables}

@@ -56,7 +56,7 @@ class Process:
             raise Unavailable(
                 f"cannot start {command[0]}: {error.strerror}",
                 code="subject_not_started",
-                hint="use a name from `tally suite subjects`, or a command line that exists",
+                hint="use a name from `tally suite implementations`, or a command line that exists",
             ) from error
         self._in, self._out, self._err = self._pipes()
         self._open = {self._out, self._err}

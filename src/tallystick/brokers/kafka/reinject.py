@@ -27,7 +27,7 @@ def return_topic(headers: Mapping[str, Any]) -> str:
     key = BINDING.original.key if BINDING.original else ""
     value = headers.get(key)
     if not isinstance(value, bytes) or _TOPIC(value) is None:
-        raise Rejected(f"a parked record has no topic in {key}", code="no_original_topic")
+        raise Rejected(f"a record of a retry topic has no topic in {key}", code="no_original_topic")
     return value.decode()
 
 

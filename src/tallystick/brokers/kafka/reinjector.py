@@ -66,7 +66,7 @@ class Reinjector:
             try:
                 self._attend()
             except Exception as error:  # noqa: BLE001 (a thread that ends brings nothing back)
-                _LOG.warning("parked records wait; will try again: %s", error)
+                _LOG.warning("the records in retry topics wait; will try again: %s", error)
                 self._stopping.wait(_PAUSE)
 
     def _attend(self) -> None:
@@ -113,7 +113,7 @@ class Reinjector:
         try:
             topic = return_topic(dict(headers))
         except Rejected as fault:
-            _LOG.warning("a parked record is sent to %s: %s", home, fault)
+            _LOG.warning("a record of a retry topic is sent to %s: %s", home, fault)
             topic = home
         kept = [(key, value) for key, value in headers if key not in PARKED_HEADERS]
         record = message.value(), message.key()
@@ -124,7 +124,10 @@ class Reinjector:
                 raise
             grave = name(BINDING.names, "dead_letter", home)
             _LOG.error(
-                "a parked record could not be sent to %s and is now in %s: %s", topic, grave, error
+                "a record of a retry topic could not be sent to %s and is now in %s: %s",
+                topic,
+                grave,
+                error,
             )
             self._cluster.ensure([grave])
             self._cluster.produce([(grave, *record, headers, NOW)])

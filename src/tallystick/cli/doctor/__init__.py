@@ -1,10 +1,10 @@
-"""`tally doctor`: what is installed, what is missing, what each thing is for and how to get it.
+"""`tally doctor`: list installed and missing tools, the purpose of each, and how to install it.
 
-    tally doctor                 everything; exit 0 when `make prove` has all it needs
-    tally doctor lab pipeline    what these tasks need; exit 1 when something of it is missing
-    tally doctor redis           one broker, extra or tool
+    tally doctor                 check everything; exit 0 if `make prove` can run
+    tally doctor lab pipeline    check these tasks; exit 1 if something that they need is missing
+    tally doctor redis           check one broker, extra or tool
 
-A task names what it needs and what it uses where it is found. Only a missing need gives exit 1.
+A task has required tools and optional tools. Only a missing required tool gives exit 1.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def examine(thing: Thing, *, needed: bool) -> Finding:
 def _run(args: argparse.Namespace) -> int:
     for name in args.areas:
         if name not in AREAS:
-            raise UsageError(f"doctor knows no area {name!r}", code="area",
-                             hint=f"one of {', '.join(AREAS)}")  # fmt: skip
+            raise UsageError(f"there is no area {name!r}", code="area",
+                             hint=f"use one of: {', '.join(AREAS)}")  # fmt: skip
     asked = args.areas or [PROVE]
     needs = {thing for name in asked for thing in AREAS[name].needs}
     uses = {thing for name in asked for thing in AREAS[name].uses}

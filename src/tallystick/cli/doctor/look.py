@@ -112,7 +112,7 @@ def find_memory() -> str:
     text = place.read_text("ascii") if place.exists() else ""
     match = re.search(r"MemAvailable:\s+(\d+) kB", text)
     if match is None:
-        raise Unavailable("the system does not tell", code="missing")
+        raise Unavailable("the system does not report it", code="missing")
     return _enough(int(match[1]) * 1024, _MEMORY, "available")
 
 
