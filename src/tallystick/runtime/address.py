@@ -27,7 +27,7 @@ _SCHEMES: Final = {scheme: name for name, row in BROKERS.items() for scheme in r
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A broker that can be reached: where, by which table, and how to open a connection."""
+    """A reachable broker: its address, its binding, and how to open a connection."""
 
     address: Address
     binding: Binding

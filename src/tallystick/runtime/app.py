@@ -128,10 +128,10 @@ class App:
         key: str | bytes | None = None,
         group: str = "",
     ) -> str:
-        """Publish one message and give its id; it is the broker's when this returns.
+        """Publish one message and return its id. The broker has then confirmed the message.
 
-        Messages of one `key` stay in order where the broker has keys, groups or sessions; `group`
-        is the same under the name that ordered queues give it.
+        Messages with the same `key` stay in order if the broker has keys, groups or sessions.
+        `group` is another name for `key`, used by ordered queues.
         """
         queue = queue or self.settings.queue
         options: dict[str, Any] = {"headers": headers or {}, "key": key}
@@ -142,9 +142,10 @@ class App:
         return self._publish(queue, [(urn, data)], options, trace_id)[0]
 
     def publish_all(self, messages: Iterable[tuple[str, Any]], *, queue: str = "") -> list[str]:
-        """Publish many messages, `(urn, data)` each, in order and in batches; give their ids.
+        """Publish many messages, `(urn, data)` each, in order and in batches; return their ids.
 
-        A payload is let go when its message is made: a batch of them would wake the collector.
+        A payload is released when its message is made: a batch of payloads would trigger a full
+        garbage collection.
         """
         queue = queue or self.settings.queue
         ids: list[str] = []
@@ -161,10 +162,10 @@ class App:
         idle: float | None = None,
         signals: bool = True,
     ) -> Counter[str]:
-        """Handle messages until stopped, `limit` are settled or nothing came for `idle` seconds.
+        """Handle messages until stopped, or until `limit` are settled or `idle` seconds pass.
 
-        Gives how many ended in which way. With `signals`, SIGINT and SIGTERM stop it gracefully,
-        and a second one at once.
+        Returns the number of messages by outcome. With `signals`, the first SIGINT or SIGTERM
+        stops it gracefully, and a second one stops it at once.
         """
         self._stopping.clear()
         names = tuple(queues) or (self.settings.queue,)
@@ -191,12 +192,12 @@ class App:
         return self.counts()
 
     def counts(self) -> Counter[str]:
-        """Give how many messages ended in which way in this run, or in the last one."""
+        """Return the number of messages by outcome, of this run or of the last one."""
         copies = (Counter(dict(worker.counts)) for worker in self._workers)  # each at one moment
         return sum(copies, Counter[str]())
 
     def status(self) -> Status:
-        """Say how this run, or the last one, is going; from any thread."""
+        """Return the status of this run, or of the last one; safe from any thread."""
         errors = [worker.last_error for worker in self._workers if worker.last_error]
         return Status(
             self.counts(),
@@ -205,7 +206,7 @@ class App:
         )
 
     def redrive(self, queue: str = "", *, to: str = "", limit: int | None = None) -> Redriven:
-        """Send the dead letters of a queue back to where they came from, or to another queue."""
+        """Send the dead letters of a queue back to their original queues, or to another queue."""
         transport = self._open()
         try:
             graveyard = self._graveyard(queue or self.settings.queue)
@@ -215,11 +216,11 @@ class App:
             transport.close()
 
     def stop(self) -> None:
-        """Ask `run` to end gracefully; from any thread."""
+        """Ask `run` to end gracefully; safe from any thread."""
         self._stopping.set()
 
     def close(self) -> None:
-        """End the connections to the broker and the idempotency store, and finish the capture."""
+        """Close the connections to the broker and the idempotency store, and finish the capture."""
         if self._claims is not None:
             self._claims.close()
         with self._lock:

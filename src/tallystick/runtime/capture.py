@@ -22,7 +22,7 @@ _LOG: Final = logging.getLogger("tallystick.capture")
 
 
 class Sink(Protocol):
-    """Where captures go; safe to call from many threads."""
+    """The destination of captures; safe to call from many threads."""
 
     def record(
         self, direction: str, broker: str, queue: str, at: int, frames: Sequence[Frame]
@@ -34,7 +34,7 @@ class Sink(Protocol):
 
 
 class Captured:
-    """A transport that is looked upon; it behaves as the one inside."""
+    """A transport whose frames are captured; it behaves like the wrapped transport."""
 
     def __init__(
         self, inside: Transport, sink: Sink, broker: str, clock: Callable[[], int]
@@ -68,7 +68,7 @@ class Captured:
         return deliveries
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Tell the broker that these are done."""
+        """Acknowledge the deliveries."""
         self._inside.ack(deliveries)
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:
@@ -89,19 +89,19 @@ class Captured:
             _LOG.error(text, len(frames), queue, type(error).__name__)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Keep them for longer; give those that are lost."""
+        """Renew the leases of deliveries; return the lost ones."""
         return self._inside.renew(deliveries)
 
     def leave(self, delivery: Delivery) -> None:
-        """Leave it unsettled."""
+        """Leave the delivery unsettled."""
         self._inside.leave(delivery)
 
     def give_up(self, delivery: Delivery, reason: str) -> None:
-        """Leave it to the broker's own policy."""
+        """Leave the delivery to the broker's own policy."""
         self._inside.give_up(delivery, reason)
 
     def close(self) -> None:
-        """End the connection; the sink is its owner's to close."""
+        """Close the connection. The owner of the sink closes the sink."""
         self._inside.close()
 
 

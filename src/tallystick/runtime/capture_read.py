@@ -23,7 +23,7 @@ _ROWS: Final = 1_000
 
 
 def capture_files_in(paths: Iterable[str | Path]) -> list[Path]:
-    """Give the capture files that paths name: files as they are, folders by their content."""
+    """Return the capture files: each named file, and the capture files of each named folder."""
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():

@@ -58,7 +58,7 @@ class Database(Protocol):
         """Open a transaction; wait for other transactions at most this long."""
 
     def wait_as_usual(self, connection: Any) -> None:
-        """End the short wait that `begin` was given."""
+        """Use the default time limit again, instead of the one of `begin`."""
 
     def commit(self, connection: Any) -> None:
         """Commit; raise if the transaction has ended, or violates a constraint."""
@@ -81,7 +81,7 @@ class Idle:
 
     @contextmanager
     def borrow(self) -> Iterator[Any]:
-        """Lend one; after any exception it is closed, and after a fault of the store so are all."""
+        """Lend a connection; any exception closes it, and a fault of the store closes all."""
         with self._lock:
             connection, closed = self._kept.pop() if self._kept else None, self._closed
         if connection is None:
@@ -152,7 +152,7 @@ class SqliteDatabase:
         self.run(connection, "BEGIN IMMEDIATE")
 
     def wait_as_usual(self, connection: sqlite3.Connection) -> None:
-        """Wait for others as long as by default."""
+        """Wait for other writers with the default time limit again."""
         connection.execute(f"PRAGMA busy_timeout = {int(_WAIT * 1000)}")
 
     def commit(self, connection: sqlite3.Connection) -> None:
@@ -195,7 +195,7 @@ def ended() -> UsageError:
 
 
 def open_database(url: StoreUrl, clock: Callable[[], float] = time) -> Database:
-    """Open the database that a URL names; nothing is dialled yet."""
+    """Open the database of a URL; the connection is made on first use."""
     if url.kind == "sqlite":
         return SqliteDatabase(url, clock)
     from tallystick.runtime.database_postgresql import PostgresDatabase  # noqa: PLC0415

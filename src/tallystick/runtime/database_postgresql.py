@@ -52,7 +52,7 @@ class PostgresDatabase:
     def create(self, connection: Any, table: str, statements: Sequence[str]) -> None:
         """Create a table and its indexes; a lock keeps two processes from doing so at once.
 
-        An existing table is not touched: its indexes could not be made while others write.
+        An existing table is not changed, because its indexes cannot be created while others write.
         """
         if self.run(connection, "SELECT to_regclass(:name)", {"name": table})[0][0] is not None:
             return
@@ -68,7 +68,7 @@ class PostgresDatabase:
         self.run(connection, f"SET LOCAL lock_timeout = {int(wait * 1000)}")
 
     def wait_as_usual(self, connection: Any) -> None:
-        """Wait for locks as the server's settings say."""
+        """Wait for locks with the time limit of the server again."""
         self.run(connection, "SET LOCAL lock_timeout TO DEFAULT")
 
     def commit(self, connection: Any) -> None:

@@ -47,7 +47,7 @@ class _WornOut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """All that is needed to run handlers: the rules, the handlers, and a loop for async ones.
+    """The parts that run handlers: the rules, the handlers, and a loop for async handlers.
 
     `redact` removes secrets from the text of an exception.
     """
@@ -62,7 +62,7 @@ class Execution:
     probe: Probe | None = None
     chance: Callable[[], float] = random
     _is_plain: bool = field(init=False)
-    """Nothing is asked or noted between a message and its handler."""
+    """True if no store, probe or limit comes between a message and its handler."""
     _read: Callable[[Delivery, int], Reading] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

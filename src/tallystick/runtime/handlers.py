@@ -67,7 +67,7 @@ class Handler:
     is_async: bool = False
     wants_transaction: bool = False
     is_plain: bool = field(init=False)
-    """A call of the function with the payload as it is is all."""
+    """True if the function takes only the unconverted payload."""
 
     def __post_init__(self) -> None:
         more = self.wants_message or self.is_async or self.wants_transaction

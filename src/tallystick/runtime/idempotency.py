@@ -20,7 +20,7 @@ _SKIP: Final = "skip"
 
 
 class Seen(Protocol):
-    """Where the ids of messages that took effect are kept; whatever it raises, it is away."""
+    """A store of the ids that took effect. Any exception means that it is unavailable."""
 
     def seen(self, message_id: str) -> bool:
         """Tell whether the message took effect before."""
@@ -55,7 +55,7 @@ class MemorySeen:
 
 
 def decide(seen: Seen, message_id: str | None) -> str:
-    """Say `run` or `skip` for a delivery; without an id, always `run`."""
+    """Return `run` or `skip` for a delivery; without an id, always `run`."""
     return _SKIP if message_id and seen.seen(message_id) else _RUN
 
 

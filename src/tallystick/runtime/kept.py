@@ -34,11 +34,11 @@ class Kept:
 
     @property
     def room(self) -> int:
-        """How many more may be held."""
+        """The number of letters that may still be added."""
         return max(_MOST - len(self._held), 0) if self._bytes < _MOST_BYTES else 0
 
     def add(self, delivery: Delivery, since: float, now: float) -> bool:
-        """Hold a letter that was taken then; say False if it came round as its time was over."""
+        """Hold a letter; return False if it is a redelivery after its reservation ended."""
         body, lease = delivery.frame.body, delivery.lease
         same = self._same.setdefault(body, [])
         until, number = same[0] if same else (inf, self._doubtful)
@@ -53,10 +53,10 @@ class Kept:
     def doubt(self) -> None:
         """Note that the connection may be lost: the broker may deliver all held letters again.
 
-        This does not mean that every letter was looked at.
+        This does not mean that every letter was examined.
         """
         self._doubtful = next(self._order)
 
     def all(self) -> list[Delivery]:
-        """Give them in the order of taking."""
+        """Return the letters in the order of receiving."""
         return list(self._held.values())

@@ -30,7 +30,7 @@ class Lanes:
         return bool(self._lanes)
 
     def enter(self, delivery: Delivery) -> bool:
-        """Say whether a delivery may be handled now; else it waits."""
+        """Return whether a delivery may be handled now; otherwise it waits."""
         if not delivery.group:
             return True
         lane = self._lanes.get(delivery.group)
@@ -41,11 +41,11 @@ class Lanes:
         return False
 
     def stop(self, delivery: Delivery) -> None:
-        """Keep the lane of a delivery that is to be handled again."""
+        """Block the lane of a delivery that must be handled again."""
         self._stopped.add(delivery.group)
 
     def resume(self, delivery: Delivery) -> None:
-        """Note that the delivery at the head is with a handler again."""
+        """Note that a handler runs the first delivery again."""
         self._stopped.discard(delivery.group)
 
     def leave(self, delivery: Delivery) -> Delivery | None:
@@ -58,12 +58,12 @@ class Lanes:
         return None
 
     def empty(self, delivery: Delivery) -> list[Delivery]:
-        """Give all that wait behind a delivery, in order; the lane ends."""
+        """Return all messages behind a delivery, in order, and remove the lane."""
         self._stopped.discard(delivery.group)
         return list(self._lanes.pop(delivery.group, ()))
 
     def clear(self) -> list[Delivery]:
-        """Give all that wait, in order; nothing waits any more."""
+        """Return all waiting messages, in order, and remove them."""
         waiting = [one for lane in self._lanes.values() for one in lane]
         for lane in self._lanes.values():
             lane.clear()

@@ -41,7 +41,7 @@ class Leases:
         return bool(self._held)
 
     def begin(self, delivery: Delivery, now: float) -> None:
-        """Note a delivery that has come; one without a lease needs nothing."""
+        """Track a new delivery; a delivery without a lease is ignored."""
         seconds = delivery.lease
         if seconds is None:
             return

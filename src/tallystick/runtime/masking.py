@@ -37,7 +37,7 @@ def show_body(contracts: Contracts | None, urn: str, body: bytes) -> str:
 
 
 def mask_text(contracts: Contracts | None, urn: str, data: Any, text: str) -> str:
-    """Take a message's own values out of a text, those that a log may not show."""
+    """Remove from a text the values of a message that a log must not show."""
     if contracts is None or data is None:
         return text
     forms: set[str] = set()

@@ -54,7 +54,7 @@ def run_claimed(claims: Claims, message_id: str, work: Callable[[], object]) -> 
 def run_in_transaction(
     claims: Claims | None, message_id: str | None, work: Callable[[Any], object]
 ) -> str:
-    """Do the same in a transaction that is lent to the work."""
+    """Do the same in a transaction that is passed to the handler."""
     if not isinstance(claims, Transactional):
         raise no_transaction()
     with claims.transaction(message_id) as claim:
@@ -65,7 +65,7 @@ def run_in_transaction(
 
 
 def no_transaction() -> UsageError:
-    """Say that nothing can lend the transaction that a handler asks for."""
+    """Make the error for a handler that needs a transaction when no store has one."""
     return UsageError(
         "a handler asks for a transaction, but the app has no store with transactions",
         code="no_transaction",

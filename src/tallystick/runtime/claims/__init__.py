@@ -57,13 +57,13 @@ class Terms:
 
 
 class Claims(Protocol):
-    """Where claims are kept. Any thread may use it; whatever it raises, the store is away."""
+    """A store of claims, for any thread. Any exception means that it is unavailable."""
 
     def claim(self, message_id: str) -> Claim:
         """Claim an id."""
 
     def complete(self, message_id: str, token: str) -> bool:
-        """Mark it as done; False when the claim was lost to another."""
+        """Mark it as done; return False if another worker has taken the claim."""
 
     def release(self, message_id: str, token: str) -> None:
         """Give a claim back."""
@@ -77,14 +77,14 @@ class Claims(Protocol):
 
 @runtime_checkable
 class Transactional(Claims, Protocol):
-    """Claims in a database that can hold the handler's effect as well."""
+    """Claims in a database that can also contain the effect of the handler."""
 
     def transaction(self, message_id: str | None) -> AbstractContextManager[Claim]:
-        """Mark an id as done in a transaction that ends with the block; `run` lends it."""
+        """Mark an id as done, in a transaction that ends with the block; `run` passes it on."""
 
 
 class SeenClaims:
-    """A seen-set as claims: nothing is ever held, and a crash leaves nothing behind."""
+    """Claims on top of a seen-set: an id is never held, and a crash leaves no claim."""
 
     def __init__(self, seen: Seen) -> None:
         self._seen: Final = seen
@@ -99,7 +99,7 @@ class SeenClaims:
         return True
 
     def release(self, message_id: str, token: str) -> None:
-        """Leave it unseen."""
+        """Do nothing: the id stays unseen."""
 
     def forget(self, message_id: str) -> None:
         """Let the message run again."""
@@ -121,4 +121,4 @@ def open_claims(url: str, clock: Callable[[], float] = time) -> Claims:
 
 
 Open = Callable[[StoreUrl, Terms, Callable[[], float]], Claims]
-"""What the module of a kind offers as `open_store`."""
+"""The type of `open_store` in the module of each kind of store."""

@@ -63,7 +63,7 @@ class MemoryClaims:
             self._rows.pop(message_id, None)
 
     def close(self) -> None:
-        """Keep everything: the process has not ended."""
+        """Do nothing: the claims stay until the process ends."""
 
     def _put(self, message_id: str, token: str, expires: float) -> None:
         self._rows[message_id] = (token, expires)

@@ -1,8 +1,8 @@
 """Decide whether every document of one schema is a document of another, with proof either way.
 
-`old` is contained in `new` when nothing satisfies `old` and violates `new`. So one question is
-asked: what inhabits `old and not new`? A value found is the witness of a break. A search that
-ended without one is the proof of containment. A search cut short says so, and nothing else.
+`old` is contained in `new` if no document satisfies `old` and violates `new`. So the search looks
+for a document of `old and not new`. If it finds one, that document is the witness of a break. If it
+ends without one, containment is proved. If it is cut short, the result is unknown.
 
     schema pair -> nodes      subschemas, interned by structure          (nodes)
                 -> expand     a conjunction of schemas, for one JSON type,
@@ -11,6 +11,7 @@ ended without one is the proof of containment. A search cut short says so, and n
                               by numbers, strings, arrays, objects
                 -> strings    patterns as regular languages              (regex, language)
 
-Recursion is sound because a smallest witness never holds itself: a question met again inside its
-own answer is answered "nothing", and that answer is kept only when it did not depend on it.
+Recursion is sound because a smallest witness never contains itself. If a query appears again inside
+its own search, its result there is "no document". An answer that depends on such an assumption is
+not kept.
 """

@@ -1,8 +1,8 @@
-"""Documents aimed at a break, when neither proof nor search gave an answer.
+"""Guess documents that may show a break, if neither the proof nor the search gave an answer.
 
-They are put together loosely from what the two schemas say: their constants, bounds, names and
-patterns; members are dropped, added and changed one at a time. Nothing here is right by itself: the
-validator judges every document, and one that it does not confirm is thrown away.
+The guesses use the constants, bounds, names and patterns of the two schemas. Members are dropped,
+added and changed one at a time. A guess may be wrong: the validator checks every document, and
+documents that it does not confirm are dropped.
 """
 
 from __future__ import annotations

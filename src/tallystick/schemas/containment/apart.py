@@ -1,8 +1,8 @@
-"""See at a glance that two subschemas share no document: by type, or by the tag they require.
+"""Detect quickly that two subschemas share no document: by type, or by the tag they require.
 
-That is how most unions are told apart, and it is far cheaper to see than to search. A `no` means
-only that it is not obvious. Each member of a union is looked at once, and then set against every
-other.
+Most unions are distinguished in this way, and this check is much cheaper than a search. The answer
+`no` means only that it is not obvious. Each member of a union is examined once, and then compared
+with every other member.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EVERY: Final = frozenset({"null", "boolean", "number", "string", "array", "obje
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is seen of a subschema: its values, if it lists them, its types, and its tags."""
+    """The known facts of a subschema: its listed values, its types, and its tags."""
 
     values: frozenset[Any] | None = None
     kinds: frozenset[str] = _EVERY
@@ -28,7 +28,7 @@ class Look:
 
 
 def look(schema: Any) -> Look:
-    """Look at a subschema; of one that refers elsewhere nothing is seen."""
+    """Collect the facts of a subschema; a subschema with a reference gives none."""
     if schema is False:
         return Look(frozenset(), frozenset())
     if not isinstance(schema, dict) or "$ref" in schema:

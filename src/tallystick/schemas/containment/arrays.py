@@ -1,8 +1,8 @@
 """Inhabitants of plain constraints on an array.
 
-An array that satisfies them can be shortened to the longest prefix anyone speaks of, plus one
-item for each that must exist, without ceasing to satisfy them. So finitely many lengths, and
-for each finitely many ways to place the demanded items, decide.
+An array that satisfies them still does so when it is shortened to the longest prefix that a
+constraint mentions, plus one item for each item that must exist. So it is enough to try a finite
+number of lengths, and for each length a finite number of places for the required items.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tell whether one concrete value conforms to a node; the judge of every candidate.
+"""Tell whether one concrete value conforms to a node. Every candidate is checked here.
 
-It reads the same clauses as the proof does, so the two cannot disagree about a keyword.
+This uses the same clauses as the proof, so the two cannot disagree about a keyword.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_DEPTH = 120
 
 
 def satisfies(space: Space, key: Key, value: Any) -> bool:
-    """Tell whether a value answers a whole question."""
+    """Tell whether a value satisfies every literal of a query."""
     return all(conforms(space, literal, value) for literal in key)
 
 

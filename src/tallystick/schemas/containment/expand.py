@@ -1,12 +1,12 @@
-"""A question, for one JSON type, as a union of plain constraints.
+"""Split a query, for one JSON type, into a union of simple constraints.
 
-Literals are taken apart until only atoms remain. What must hold is added at once; where there is
-a choice, what must hold comes before what must not, and few alternatives before many. A branch
-dies as soon as it holds a literal and its contrary. Before branching on the breaches of a node
-while other choices are open, it is asked whether the node could hold here at all: if not, it is
-broken already and there is nothing to choose. That keeps unions told apart by a tag from
-multiplying. A breach that one member would have to commit, and cannot, is no alternative: so a wide
-object is not solved once for each of its properties.
+Literals are split until only atoms remain. Required literals are added at once. Among choices,
+literals that must hold come before literals that must not, and few alternatives before many. A
+branch ends as soon as it has a literal and its negation. Before the search branches on the breaches
+of a node while other choices are open, it checks whether the node could hold here at all. If not,
+the node is already violated, and there is no choice. This keeps unions that have a tag from
+multiplying. If one member would have to violate a constraint and cannot, that is not an
+alternative: so a wide object is not solved once for each of its properties.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["leaves"]
 
 Leaf = list[tuple[Any, ...]]
 _MANY: Final = 3
-"""Nodes to be broken at once from which on it pays to look at each alone."""
+"""From this number of violated nodes on, each node is first examined alone."""
 
 
 def leaves(space: Space, key: Key, kind: str) -> Iterator[Leaf]:

@@ -1,8 +1,8 @@
-"""What every keyword demands of a value of one JSON type, and what breaking it takes.
+"""The meaning of every keyword for a value of one JSON type: how to satisfy and how to violate it.
 
-A keyword gives two things. Its clauses: each must hold, through one of its alternatives. Its
-breaches: the ways not to conform, one of which suffices. An alternative is a list of items that
-hold together: literals (another node and a sign) and atoms, plain constraints:
+A keyword has clauses and breaches. Each clause must hold, through one of its alternatives. A breach
+is one way to violate the keyword; one breach is enough. An alternative is a list of items that must
+hold together: literals (another node and a sign) and atoms, which are simple constraints:
 
     all       ("in", values)  ("out", values)
     number    ("low", n, open)  ("high", n, open)  ("step", n)  ("off", n)
@@ -34,11 +34,11 @@ Part = tuple[list[Clause], list[Alternative]]
 """The clauses of a keyword, and its breaches."""
 
 _PAIRS: Final = 100
-"""So many pairs of members are set against each other in one step."""
+"""The number of pairs of members that are compared in one step."""
 
 
 def clauses(space: Space, node: Node, sign: bool, kind: str) -> list[Clause]:
-    """Give what a literal demands of a value of the type `kind`."""
+    """Return the clauses of a literal for a value of the type `kind`."""
     known = node.parts.get(kind)
     if known is None:
         parts = list(_parts(space, node, kind))

@@ -1,8 +1,8 @@
 """Words of a regular language: the shortest ones first, or the proof that there are none.
 
-States are derivatives; characters that no part of the language tells apart are one class. When
-the state graph is finite and small, which words exist, and whether there are finitely many, is
-exact. Otherwise the words found are real and the answer is marked incomplete.
+States are derivatives. Characters that the language does not distinguish form one class. If the
+state graph is finite and small, the result is exact: which words exist, and whether their number is
+finite. Otherwise the found words are correct, and the answer is marked incomplete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_STATES: Final = 1500
 _MAX_STRINGS: Final = 20_000
 
 Class = tuple[tuple[str, ...], int]
-"""Some characters that behave alike, and how many there are in all."""
+"""Some characters of one class, and the total number of characters in it."""
 
 
 def _boundaries(term: Term, seen: set[Term], cuts: set[int]) -> None:
@@ -79,7 +79,7 @@ def _classes(term: Term, want: int) -> list[Class]:
 def find_words(
     term: Term, want: int, tick: Callable[[], None] = lambda: None
 ) -> tuple[list[str], bool, int]:
-    """Give up to `want` words, whether they are all there are, and what the search cost.
+    """Return up to `want` words, whether these are all words, and the cost of the search.
 
     `tick` is called for every state and may raise when the time is over.
     """

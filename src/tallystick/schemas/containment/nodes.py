@@ -1,7 +1,7 @@
 """Subschemas as nodes, interned by structure, and the space in which one pair is decided.
 
-A literal is a node with a sign: the value conforms to it, or it does not. A question is a set of
-literals. Two subschemas written alike are one node, so `a and not a` is seen at once.
+A literal is a node with a sign: the value must conform to it, or must not. A query is a set of
+literals. Two subschemas with the same text are one node, so `a and not a` is found at once.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ TYPES: Final = ("object", "array", "string", "number", "boolean", "null")
 
 
 class Undecided(Exception):
-    """The method does not reach this schema; the text says why."""
+    """The method cannot decide this schema; the text gives the reason."""
 
 
 class Circular(Undecided):
-    """A reference leads to itself without going deeper: what it means is not defined."""
+    """A reference leads to itself without going deeper: its meaning is not defined."""
 
 
 class Exhausted(Undecided):
-    """The budget of the pair is spent."""
+    """The budget of the pair is used up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A document that subschemas point into, and how it is to be read."""
+    """The document of a subschema, and how to interpret it."""
 
     root: Any
     dialect: str
@@ -60,7 +60,7 @@ class Source:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One subschema of a source; `parts` caches what its keywords mean for each JSON type."""
+    """One subschema of a source; `parts` caches the clauses of its keywords by JSON type."""
 
     value: Any
     source: Source
@@ -81,7 +81,7 @@ Key = frozenset[Literal]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some inhabitants; `complete`: there are no others; `assumed`: questions taken as empty."""
+    """Some solutions; `complete`: there are no others; `assumed`: queries assumed to be empty."""
 
     values: tuple[Any, ...]
     complete: bool
@@ -90,7 +90,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Space:
-    """The work on one pair: interned nodes, answers so far, questions under way, the budget."""
+    """The state of one pair: interned nodes, results so far, open queries, the budget."""
 
     budget: int
     nodes: dict[Any, Node] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Space:
     inhabit: Callable[[Key, int], Sample] = lambda _key, _want: Sample((), complete=False)
 
     def spend(self, steps: int) -> None:
-        """Take steps from the budget; raise `Exhausted` when it, or the time, is gone."""
+        """Take steps from the budget; raise `Exhausted` if the budget or the time is used up."""
         self.budget -= steps
         if self.budget < 0:
             raise Exhausted("the comparison reached its limit of steps")
@@ -112,7 +112,7 @@ class Space:
             raise Exhausted("the comparison reached its time limit")
 
     def node(self, value: Any, source: Source) -> Node:
-        """Give the node of a subschema; structurally equal ones are the same."""
+        """Return the node of a subschema; equal subschemas have the same node."""
         place = (id(value), id(source))
         known = self.by_identity.get(place)
         if known is None:
@@ -127,9 +127,9 @@ class Space:
         return known
 
     def reach(self, value: Any, text: str, source: Source) -> Any:
-        """Give all that references lead to: what is written alike and leads alike means the same.
+        """Return all targets of references: equal texts with equal targets have the same meaning.
 
-        References that move (`$dynamicRef`) or lead nowhere bind a subschema to its document.
+        A `$dynamicRef`, or a reference without a target, binds a subschema to its document.
         """
         if 'Ref"' in text:
             return id(source)
@@ -169,7 +169,7 @@ class Space:
 
 
 def follow_plain(value: Any, source: Source) -> Any:
-    """Go where a subschema that is nothing but a reference leads, unless it leads to itself."""
+    """Follow a subschema that is only a reference, unless it leads to itself."""
     seen = set()
     here = value
     while isinstance(here, dict) and isinstance(here.get("$ref"), str) and id(here) not in seen:
@@ -185,7 +185,7 @@ def follow_plain(value: Any, source: Source) -> Any:
 
 
 def references_in(value: Any) -> Iterator[str]:
-    """Give every `$ref` of a subschema, and of what only looks like one."""
+    """Return every `$ref` below a value, also in parts that only look like a subschema."""
     stack = [value]
     while stack:
         node = stack.pop()
@@ -205,13 +205,13 @@ def _dynamic_anchor(root: Any, reference: str) -> Any:
 
 
 def make_source(schema: Any, *, formats: bool | None = None) -> Source:
-    """Take a self-contained schema; formats assert as its dialect says unless told otherwise."""
+    """Make a source of a self-contained schema; its dialect decides `format` by default."""
     dialect = dialect_of(schema)
     return Source(schema, dialect, dialect == "draft-07" if formats is None else formats)
 
 
 def exact(number: float) -> Fraction:
-    """Give a JSON number exactly, as it is written in decimal."""
+    """Return a JSON number as an exact rational, from its decimal text."""
     return Fraction(number) if isinstance(number, int) else Fraction(Decimal(repr(number)))
 
 

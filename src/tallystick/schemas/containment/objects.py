@@ -1,8 +1,9 @@
 """Inhabitants of plain constraints on an object.
 
-Names fall into finitely many regions: each name that is spoken of, and for the rest one region
-for every choice of which patterns match. All names of a region are under the same demands. So
-whatever must exist is sought in every region, and the size is made up from regions that allow it.
+Names belong to a finite number of regions: each mentioned name is one region, and the other names
+have one region for each set of matching patterns. All names of a region have the same constraints.
+So a required member is searched in every region, and members are added from regions that allow it
+until the size is right.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """ECMA-262 patterns read into regular languages.
 
-A pattern is searched for anywhere in a string; here it becomes the language of all strings it is
-found in. Anchors and look-ahead are resolved on the way (a look-ahead is an intersection with what
-follows). What is not regular, or differs between engines (back-references, look-behind, word
-boundaries, Unicode properties), raises `NotRegular`. `.` is any character but a line feed, as
-the validator reads it.
+A pattern may match anywhere in a string; here it becomes the language of all strings with a match.
+Anchors and look-ahead are resolved (a look-ahead is an intersection with the rest of the pattern).
+Constructs that are not regular, or that differ between engines (back-references, look-behind, word
+boundaries, Unicode properties), raise `NotRegular`. `.` is any character except a line feed, as in
+the validator.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ _PROPERTIES: Final = {"L": "a-zA-Zé", "Lu": "A-ZÉ", "Ll": "a-zé", "N": "0-9",
 
 
 def approximate(pattern: str) -> str:
-    """Give a pattern without word boundaries and Unicode properties that finds similar strings."""
+    """Return a similar pattern without word boundaries and Unicode properties."""
 
     def stand_in(match: re.Match[str]) -> str:
         inner = _PROPERTIES.get(match[2] or match[3], "a-zA-Z0-9")
@@ -253,7 +253,7 @@ def _is_inside(pattern: str, at: int) -> bool:
 
 @lru_cache(maxsize=5000)
 def pattern_language(pattern: str) -> Term:
-    """Give the language of the strings a pattern is found in, or raise `NotRegular`."""
+    """Return the language of the strings that match a pattern, or raise `NotRegular`."""
     if len(pattern) > _MAX_PATTERN:
         raise NotRegular
     parser = _Parser(pattern)

@@ -1,8 +1,8 @@
-"""What only the validator itself can tell about a string: its patterns, formats and contents.
+"""Ask the validator about a string: its patterns, formats and contents.
 
-Every question about a concrete string goes to jsonschema-rs, so that a proof and the validator
-never speak of different languages. Beside it stand facts that help a proof: samples of each
-format, a regular language that holds the whole format, and which format holds which.
+Every check of a concrete string uses jsonschema-rs, so that a proof and the validator always agree.
+This module also has facts that help a proof: samples of each format, a regular language that
+contains the whole format, and which format contains which.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ HOLDS: Final[dict[str, tuple[str, ...]]] = {
     "iri": ("uri",),
     "iri-reference": ("uri", "uri-reference", "iri"),
 }
-"""Formats whose every string also has the named wider format."""
+"""Formats that are contained in a wider format."""
 
 
 def predicate(mini: dict[str, Any], dialect: str) -> str:
-    """Name a question for the validator: a schema of one or two keywords, in its dialect."""
+    """Make a predicate for the validator: a schema of one or two keywords, in its dialect."""
     return json.dumps({"$schema": _DIALECT_URIS[dialect], **mini}, sort_keys=True)
 
 
@@ -95,12 +95,12 @@ def matches(question: str, text: str) -> bool:
 
 @lru_cache(maxsize=500)
 def is_asserted(question: str) -> bool:
-    """Tell whether the validator ever refuses a string for this question."""
+    """Tell whether the validator refuses any string for this predicate."""
     return not all(matches(question, text) for text in ("\x00 {", "!", "", "a b", "%", "ü:/ {"))
 
 
 @lru_cache(maxsize=500)
 def enclosing(question: str) -> Term:
-    """Give a regular language that holds every string the question accepts."""
+    """Return a regular language that contains every string that the predicate accepts."""
     pattern = _ENCLOSING.get(json.loads(question).get("format", ""))
     return pattern_language(pattern) if pattern else EVERYTHING

@@ -1,8 +1,8 @@
-"""Regular languages as terms, closed under and, not, and what may follow a character.
+"""Regular languages as terms, closed under intersection, complement and derivative.
 
-Terms are plain tuples, kept in a normal form so that languages written alike are equal. The
-derivative of a term is the language of what may follow after one character (Brzozowski, 1964);
-intersection and complement cost nothing in this form.
+Terms are plain tuples in a normal form, so that equal terms are equal tuples. The derivative of a
+term by a character is the language of the remaining strings after that character (Brzozowski,
+1964). Intersection and complement are cheap in this form.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ EVERYTHING: Final[Term] = ("repeat", ANY, 0, None)
 
 
 def chars(ranges: Any) -> Term:
-    """Make the language of one character out of ranges; surrogates are no characters."""
+    """Make the language of one character from ranges; surrogates are not characters."""
     kept = []
     for low, high in normal(ranges):
         for floor, ceiling in _ALL_RANGES:
@@ -178,7 +178,7 @@ def nullable(term: Term) -> bool:
 
 @lru_cache(maxsize=200_000)
 def derive(term: Term, point: int) -> Term:
-    """Make the language of what may follow after the character `point`."""
+    """Make the derivative: the language of the remaining strings after the character `point`."""
     kind = term[0]
     if kind in ("none", "empty"):
         return NOTHING

@@ -1,8 +1,9 @@
 """Inhabitants of plain constraints on a number or a string.
 
-Numbers are rational and exact. A grid (`multipleOf`) is walked; between two reals there is always
-another one. Strings without patterns are counted out; patterns are one regular language; formats
-are asked of the validator, helped by samples and by a language that encloses them.
+Numbers are rational and exact. With `multipleOf`, the multiples are tried in order; without it,
+there is always another number between two numbers. Strings without patterns are enumerated. All
+patterns together are one regular language. For formats, the validator decides; samples and an
+enclosing language help.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _NEAR = 12
 
 
 def solve_number(space: Space, atoms: Atoms, want: int) -> Sample:
-    """Give numbers between the bounds, on the grid and off the forbidden grids."""
+    """Return numbers between the bounds that are, or are not, the given multiples."""
     low = max(((atom[1], atom[2]) for atom in atoms if atom[0] == "low"), default=None)
     high = min(((atom[1], not atom[2]) for atom in atoms if atom[0] == "high"), default=None)
     steps = [atom[1] for atom in atoms if atom[0] == "step"]

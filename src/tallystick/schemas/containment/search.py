@@ -1,11 +1,12 @@
-"""Inhabitants of a question: some values, and whether there are no others.
+"""Find values that satisfy a query, and tell whether there are no others.
 
-A finite list of candidates (`enum`, `const`) is simply tried. Otherwise each JSON type is taken
-apart (`expand`) and each member of the union is solved on its own. Every value given has been
-judged against the whole question.
+A finite list of candidates (`enum`, `const`) is simply tried. Otherwise the query is split for each
+JSON type (`expand`), and each member of the union is solved separately. Every returned value was
+checked against the whole query.
 
-A question met again inside its own answer is answered "nothing": a smallest witness never holds
-itself. Such an answer is not kept, unless the question it rested on is answered with nothing too.
+If a query appears again inside its own search, its result there is "no value", because a smallest
+witness never contains itself. A result that depends on this is not kept, unless the result of the
+outer query is "no value" too.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _EMPTY: Final = Sample((), complete=True)
 def make_space(
     budget: int, clock: Callable[[], float] | None = None, deadline: float = 0.0
 ) -> Space:
-    """Open a space in which questions can be asked until the budget or the time is gone."""
+    """Open a space for queries; it ends when the budget or the time is used up."""
     space = Space(budget, clock=clock, deadline=deadline)
     space.inhabit = lambda key, want: inhabit(space, key, want)
     return space
 
 
 def inhabit(space: Space, key: Key, want: int) -> Sample:
-    """Give up to `want` different values that answer the question."""
+    """Return up to `want` different values that satisfy the query."""
     key = frozenset(literal for literal in key if not _is_free(literal))
     if any((node, not sign) in key for node, sign in key):
         return _EMPTY

@@ -1,10 +1,11 @@
 """`unevaluatedProperties` and `unevaluatedItems`, written with ordinary keywords.
 
-What counts as evaluated depends on which subschemas in place hold. So the cases are told apart:
-each is a set of conditions and what is evaluated under them. The keyword then means: one of the
-cases holds, and whatever it left unevaluated conforms. In 2020-12 `contains` evaluates every item
-that matches it, so what is left matches one of them or conforms. In 2019-09 it evaluates none, but
-the validator (jsonschema-rs) reads it as in 2020-12; both readings are given.
+The evaluated members depend on the in-place subschemas that hold. So the keyword is split into
+cases: each case is a set of conditions, and the members that are evaluated under them. The keyword
+then means: one of the cases holds, and the members that it did not evaluate conform. In 2020-12,
+`contains` evaluates every item that matches it, so each remaining item matches it or conforms. In
+2019-09 it evaluates no item, but the validator (jsonschema-rs) behaves as in 2020-12; both
+interpretations are returned.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Case(NamedTuple):
 
 
 def rewrite_properties(space: Space, node: Node) -> dict[str, Any]:
-    """Say `unevaluatedProperties` with `additionalProperties`."""
+    """Express `unevaluatedProperties` with `additionalProperties`."""
     inner = node.value["unevaluatedProperties"]
 
     def rest(case: _Case) -> Any:
@@ -46,7 +47,7 @@ def rewrite_properties(space: Space, node: Node) -> dict[str, Any]:
 
 
 def rewrite_items(space: Space, node: Node, *, by_contains: bool) -> dict[str, Any]:
-    """Say `unevaluatedItems` with the items that follow a prefix.
+    """Express `unevaluatedItems` with the items that follow a prefix.
 
     `by_contains` says whether `contains` evaluates what it matches.
     """
