@@ -26,7 +26,7 @@ __all__ = ["BROKERS", "Broker", "find_binding"]
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One row: the broker's title, its table, the URL schemes that mean it, other layouts."""
+    """One row: the title of the broker, its binding, its URL schemes, and other layouts."""
 
     title: str
     binding: Binding

@@ -1,13 +1,13 @@
-"""The guardian: a small process that ends all that its owner started, when the owner is gone.
+"""The guardian: a small process that ends the children of its owner when the owner has ended.
 
-It reads a pipe of which only the owner has the other end. When the owner ends, by `kill -9` too,
-the kernel closes the pipe; then every process that carries the owner's token in its environment
-is ended, whoever its parent is by now, and the owner's folder is removed.
+It reads a pipe whose other end only the owner has. When the owner ends, also by `kill -9`, the
+kernel closes the pipe. Then the guardian ends every process with the owner's token in its
+environment, whatever its current parent, and removes the owner's folder.
 
     python -I -S guardian.py TOKEN FOLDER
 
-Its standard output closes when all is done. It is not a child of the owner, so the owner can
-count and await its children as if there was no guardian. The file imports nothing of the package:
+Its standard output closes when the work is done. It is not a child of the owner, so the owner can
+count and await its own children as usual. The file imports nothing of the package:
 the guardian starts in a few milliseconds. `owner.py` starts it.
 """
 
@@ -30,11 +30,11 @@ OWNER: Final = "TALLY_OWNER"
 PROC: Final = Path("/proc")
 _TICK: Final = 0.02
 _GRACE: Final = 5.0
-"""Seconds that a process has to tidy up, before it is killed."""
+"""Seconds that a process gets to end, before it is killed."""
 _LAST: Final = 60.0
-"""Seconds after which a process that cannot be killed is left."""
+"""Seconds after which the guardian gives up on a process that cannot be killed."""
 _QUIET: Final = 5
-"""So many looks in a row must find nothing: a process can be between `fork` and `exec`."""
+"""Searches in a row that must find nothing: a process can be between `fork` and `exec`."""
 
 
 def read_stat(pid: int) -> list[str] | None:
@@ -109,7 +109,7 @@ def _remove(folder: Path) -> bool:
 
 
 def main(token: str, folder: str) -> None:
-    """Leave the owner's children, wait for the end of the owner, then clear up."""
+    """Detach from the owner, wait for its end, then clean up."""
     if os.fork():
         os._exit(0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

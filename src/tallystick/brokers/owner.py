@@ -1,4 +1,4 @@
-"""What this process starts ends with it, also after `kill -9`.
+"""Tie child processes and temporary files to this process: they end with it, even on `kill -9`.
 
     subprocess.Popen(command, env={**os.environ, **tied()})      ends with this process
     tempfile.TemporaryDirectory(dir=scratch())                   is removed with this process

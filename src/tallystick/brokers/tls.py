@@ -23,7 +23,7 @@ TLS_OPTIONS: Final = ("ca", "verify")
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom to trust: a file of authorities (empty: the system's own), and whether to check."""
+    """The file of trusted authorities (empty: those of the system), and whether to verify."""
 
     ca: str
     verify: bool
@@ -78,6 +78,6 @@ def find_fault(tls: Tls | None, host: str, port: int, timeout: float) -> str:
 
 
 def system_ca() -> str:
-    """Give where the system keeps its authorities, for clients that do not look by themselves."""
+    """Return the file of the system's authorities, for clients that do not find it."""
     paths = ssl.get_default_verify_paths()
     return paths.cafile or paths.capath or paths.openssl_cafile

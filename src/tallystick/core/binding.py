@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 OUT_OF_BAND: Final = ("traceparent", "tracestate", "bq-replay-bypass")
-"""Headers that are sent beside the projection, not part of the envelope (ADR-0027, 0028)."""
+"""Headers that are sent beside the projection and are not in the envelope (ADR-0027, 0028)."""
 
 MAX_COUNT: Final = 2**31 - 1
 _NO_META: Final = Meta()
@@ -170,7 +170,7 @@ _OPTIONS: Final = frozenset(each.name for each in fields(Options))
 
 
 def envelope_facts(envelope: Envelope) -> dict[str, Any]:
-    """Give the members that slots may carry, None for each that is absent."""
+    """Return the members that slots may carry; an absent member is None."""
     meta = envelope.meta or _NO_META
     return {
         "urn": envelope.urn,

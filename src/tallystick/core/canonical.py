@@ -2,8 +2,8 @@
 
 Inside a value the rules of RFC 8785 hold: members sorted by UTF-16 code units, the shortest
 ECMAScript number, minimal escapes, no white space, UTF-8. One rule differs: an integer is kept
-exact at any size. NaN, infinities and lone surrogates are refused with a JSON pointer. Around
-the value the members of a message stand in a fixed order, extensions after them.
+exact at any size. NaN, infinities and lone surrogates are refused with a JSON pointer. The members
+of a message have a fixed order, with extensions after them.
 
 `canonical` and `canonical_message` use a C encoder first and then check its output. Output that
 could differ from the rules (an exponent, `.0`, a `null` that may have been NaN, a key order that
@@ -89,7 +89,7 @@ _PLAIN_DIGITS_BITS: Final = 13_000  # below 4,300 digits, where str(int) is stil
 def canonical(value: Any, trail: Trail = ()) -> bytes:
     """Write a JSON value as its canonical bytes, or raise `Refused` with the pointer.
 
-    `trail` says where the value stands in its document, for the pointer and the depth.
+    `trail` is the position of the value in its document, for the pointer and the depth.
     """
     try:
         out = _dumps(value, None, _SORTED)

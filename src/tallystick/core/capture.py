@@ -1,4 +1,4 @@
-"""A `Capture` is a frame with the time, place and direction of its sighting: a JSON line or a row.
+"""A `Capture` is a frame with its time, place and direction: a JSON line or a table row.
 
     {"kind":"capture","format":1,"direction":"sent","broker":"kafka","queue":"orders","node":"shop",
      "at":<ns since the epoch>,"sequence":0,"body":"...","sections":{"headers":{...}}}
@@ -43,7 +43,7 @@ class Capture:
     """One frame, its direction, and the node and time of the capture.
 
     `at` is in nanoseconds since the epoch by the clock of `node`, accurate to `clock_error` if that
-    is known. `sequence` numbers every frame that a node saw, kept or not: a gap means a loss.
+    is known. `sequence` numbers every frame that a node saw, stored or not: a gap means a loss.
     """
 
     direction: str

@@ -1,7 +1,7 @@
 """Delays by broker: delayed publishing, retry tiers, visibility. No delay is shortened silently.
 
-A requested delay is a positive, finite number of seconds. Refused are: a delay on a broker without
-a rule, a delay out of the rule's range, a delay on an SQS FIFO queue (clause 3.4: 901 s fails).
+A requested delay is a positive, finite number of seconds. It is refused on a broker without a rule,
+outside the range of the rule, and on an SQS FIFO queue (clause 3.4: 901 s fails).
 
 Kafka delays in tier topics, by two separate rules (clauses 6.4 and 6.5):
 

@@ -3,7 +3,7 @@
 `pip install 'tallystick[NAME]'` installs an extra. Code that needs an optional library imports it
 inside `with importing("NAME"):`, or calls `check_extra("NAME")` first; both raise `MissingExtra`.
 `explain_import` does the same for an import that was not guarded: the command line asks it about
-every `ModuleNotFoundError`. A module that stands in no row here is never explained as an extra.
+every `ModuleNotFoundError`. A module that is in no row here is never explained as an extra.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ EXTRAS: Final[Mapping[str, Extra]] = MappingProxyType(
 """Every extra but `all`. A module in two rows belongs to the first one."""
 
 WHOLE: Final = ("all", "pipeline", "artemis")
-"""What together installs everything: `all` is every extra that needs no compiler and no Java."""
+"""The extras that install everything: `all` has every extra without a compiler or Java."""
 
 
 def missing_modules(name: str) -> list[str]:

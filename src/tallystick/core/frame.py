@@ -1,4 +1,4 @@
-"""A `Frame` is what one broker natively carries: a body, and sections of native fields.
+"""A `Frame` is the native message of one broker: a body, and sections of native fields.
 
 `sections` maps a section's name (`headers`, `properties`, ...) to its fields. Values keep the
 broker's own types: a Kafka header is bytes, a Service Bus property may be a number.

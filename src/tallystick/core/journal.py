@@ -2,11 +2,11 @@
 
 The first line is the head (run, time, suite, implementation, versions), then comes
 one line for each verdict, and the last line is the foot with the counts. A journal without a foot
-was cut short: reading it says so (`complete` is false) and gives what there is. A file may hold
-several journals, one after the other; every report is made from journals alone (law 6).
+was cut short: `complete` is false, and the existing lines are returned. A file may hold
+several journals, one after the other; every report is made from journals alone.
 
 In a `Difference`, `...` means "missing"; such a member is not written.
-Clocks and ids come in as arguments (law 7); these functions go from values to lines and back.
+Clocks and ids are arguments (law 8); these functions go from values to lines and back.
 """
 
 from __future__ import annotations

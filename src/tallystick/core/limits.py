@@ -1,6 +1,6 @@
 """Checks that a fast decoder does not make: UTF-8, size, depth, numbers too large for a double.
 
-Each is a cheap test of the bytes that is right when it says no; a body that may exceed a limit is
+Each check is a cheap test of the bytes. The answer no is certain. A body that may exceed a limit is
 checked by `scan`, which defines the rule.
 """
 

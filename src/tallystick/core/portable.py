@@ -27,7 +27,7 @@ _MAX_INDEX: Final = 2**32 - 2
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """One member that a library would change: where, from what, to what, and why."""
+    """One member that a library would change: its pointer, old and new text, and the reason."""
 
     pointer: str
     offset: int

@@ -105,7 +105,7 @@ EXHAUSTED: Final[Mapping[tuple[str, str, bool], str]] = {
     ("poison", "dead_letter", True): "dead_letter",
     ("poison", "dead_letter", False): "dead_letter",
 }
-"""(kind, strategy, dead-lettering on) -> move. Strategies do not touch a handler that failed."""
+"""(kind, strategy, dead-lettering on) -> move. A failed handler is independent of the strategy."""
 
 
 def settle_gated(

@@ -1,4 +1,4 @@
-"""Change one thing in a body and keep every other byte (law 1).
+"""Change one member of a body and keep every other byte (law 1).
 
 A retry changes `attempts`; a dead letter adds its block; a redrive removes the block; a message
 that is sent again as a new one gets a new id.

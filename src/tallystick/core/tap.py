@@ -22,7 +22,7 @@ _REMEMBERED: Final = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """The options of a tap: the queue, the starting point, and what it may do.
+    """The options of a tap: the queue, the starting point, and allowed side effects.
 
     `peek` allows a tap with side effects (RabbitMQ: take and put back); `exchange` and `key` name
     the source of a RabbitMQ queue, so that the tap's own queue gets a copy.
@@ -46,10 +46,10 @@ class Tap(Protocol):
 
 
 class Looks:
-    """The messages seen in earlier looks, so that each message is reported once.
+    """The messages of earlier polls, so that each message is reported once.
 
     Messages are compared by their bodies. Two equal messages are reported twice if both waited at
-    the same look; the oldest are forgotten beyond a bound.
+    the same poll; beyond a limit, the oldest are forgotten.
     """
 
     def __init__(self, most: int = _REMEMBERED) -> None:
@@ -58,11 +58,11 @@ class Looks:
         self._now: dict[bytes, int] = {}
 
     def begin(self) -> None:
-        """Begin another look at the queue, from its first message."""
+        """Begin another poll of the queue, from its first message."""
         self._now = {}
 
     def unseen(self, frames: Iterable[Frame]) -> list[Frame]:
-        """Give the frames of this look that no earlier look has seen."""
+        """Return the frames of this poll that no earlier poll has seen."""
         new: list[Frame] = []
         for frame in frames:
             digest = blake2b(frame.body, digest_size=16).digest()

@@ -38,7 +38,7 @@ BROKER_FOLDER: Final = "TALLY_BROKER_FOLDER"
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One variable: its name, what it is for, and what holds when it is not set."""
+    """One variable: its name, its meaning, and the behaviour if it is not set."""
 
     name: str
     meaning: str

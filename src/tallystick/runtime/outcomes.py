@@ -32,7 +32,7 @@ class Outcomes:
         self._probe: Final = probe
 
     def note(self, plans: Sequence[Plan], *, stays: bool = False) -> None:
-        """Count and log the outcomes of deliveries; one that stays in the worker is not done."""
+        """Count and log the outcomes of deliveries; a delivery that stays here is not counted."""
         outcomes = Counter(plan.outcome for plan in plans if plan.outcome)
         self._add(outcomes, stays=stays)
         if not _QUIET.issuperset(outcomes):

@@ -28,10 +28,10 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
-    """One delivery, read: its kind, and what a settlement needs to know.
+    """The kind of a delivery, and the values that its settlement needs.
 
-    `failed` is how often it failed here already. `label` is the fault without the names of members,
-    which may be personal: for log lines.
+    `failed` is the number of earlier failures in this worker. `label` is the fault for log lines,
+    without member names, which may be personal.
     """
 
     kind: str
@@ -59,10 +59,12 @@ _read_count: Final = msgspec.json.Decoder(_Counted).decode
 
 
 def reader(binding: Binding) -> Callable[[Delivery, int], Reading]:
-    """Give what sorts the deliveries of one broker, each with how often it failed here already.
+    """Return a function that classifies the deliveries of one broker.
 
-    What the table says is looked up once. A message passes at a glance that says the current
-    version and its own URN, as nearly every one does; else the table's rules are asked.
+    Its arguments are a delivery and the number of its earlier failures here. The table of the
+    binding is read once. A fast check passes nearly every message: the version property is the
+    current version, and the routing URN is that of the message. Otherwise the rules of the table
+    decide.
     """
     version_in, version_at = _place(binding.gate)
     route_in, route_at = _place(binding.route)

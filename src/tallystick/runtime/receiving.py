@@ -17,7 +17,7 @@ __all__ = ["Receiving"]
 _LOG: Final = logging.getLogger("tallystick.runtime")
 _PAUSES: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 _ATTEND: Final = 5.0
-"""Seconds after which a worker that has no room takes part in its group of consumers."""
+"""Seconds after which a worker without free handlers polls for its consumer group."""
 
 
 class Receiving:
@@ -41,7 +41,7 @@ class Receiving:
         self._attend_at = 0.0
 
     def receive(self, limit: int, timeout: float) -> list[Delivery]:
-        """Receive; nothing, after a pause, while the broker is away."""
+        """Receive deliveries; while the broker is unreachable, pause and return none."""
         began = time_ns()
         self._attend_at = monotonic() + _ATTEND
         try:
@@ -57,7 +57,7 @@ class Receiving:
         return deliveries
 
     def attend(self) -> None:
-        """Take part in a group of consumers, which waits for each of its members."""
+        """Poll without receiving, because a consumer group waits for each of its members."""
         if self._transport.capabilities.log and monotonic() >= self._attend_at:
             self.receive(0, 0)
 

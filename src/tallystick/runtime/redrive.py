@@ -40,7 +40,7 @@ _LOST: Final = "delivery_lost"
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """How many went back and to which queues, how many stayed, and whether no more could."""
+    """The numbers of redriven letters by queue and of kept letters; `full` if it had to stop."""
 
     redriven: int = 0
     skipped: int = 0

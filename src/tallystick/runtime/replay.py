@@ -36,12 +36,12 @@ __all__ = ["Choice", "Survey", "prepare", "replay", "survey"]
 _BATCH: Final = 500
 _FIFO: Final = ("MessageGroupId", "MessageDeduplicationId")
 _TICKS: Final = 10
-"""How often a second a rate is kept: a batch is at most a tenth of a second's messages."""
+"""Batches per second with a rate: a batch has at most the messages of a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which captures are meant; empty means all. Times are in nanoseconds since the epoch."""
+    """The selection of captures; empty means all. Times are in nanoseconds since the epoch."""
 
     direction: str = ""
     queue: str = ""
@@ -50,7 +50,7 @@ class Choice:
     until: float = inf
 
     def takes(self, capture: Capture) -> bool:
-        """Say whether a capture is one of these."""
+        """Return whether a capture is selected."""
         return (
             self.direction in ("", capture.direction)
             and self.queue in ("", capture.queue)
@@ -84,7 +84,7 @@ class Survey:
 
 
 def survey(paths: Iterable[str | Path], choice: Choice) -> Survey:
-    """Read all captures once; when several directions are there, one has to be chosen."""
+    """Read all captures once; if there are several directions, the caller must choose one."""
     begins: dict[Path, int] = {}
     directions, queues, urns = Counter[str](), Counter[str](), Counter[str]()
     first, last = inf, 0
@@ -112,7 +112,7 @@ def survey(paths: Iterable[str | Path], choice: Choice) -> Survey:
 def prepare(
     capture: Capture, target: Binding, queue: str, options: dict[str, Any], new_id: str = ""
 ) -> Frame:
-    """Give the frame to send: the captured one, or one by the table of another broker."""
+    """Return the frame to send: the captured one, or one made by another broker's binding."""
     frame = capture.frame
     source = find_binding(capture.broker)
     if source.name == target.name and not new_id:

@@ -2,7 +2,7 @@
 
     d(n) = min(maximum, base * multiplier^(n-1)) seconds,   n = attempts + 1, maximum 0 = no cap
 
-Full jitter draws uniformly from [0, d(n)]; the draw comes in from outside, as a number in [0, 1].
+Full jitter chooses uniformly from [0, d(n)]; the caller passes a random number in [0, 1].
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Backoff:
 
 
 def backoff(settings: Backoff, n: int) -> float:
-    """Give d(n), the longest wait before attempt n; it saturates at the largest double."""
+    """Return d(n), the longest wait before attempt n, at most the largest double."""
     if n < 1:
         raise UsageError(f"attempts are counted from 1, so {n} is not valid", code="backoff")
     if not settings.base:
@@ -60,6 +60,6 @@ def backoff_range(settings: Backoff, n: int) -> tuple[float, float]:
 
 
 def draw(settings: Backoff, n: int, chance: float) -> float:
-    """Give the wait itself, from a chance in [0, 1] that the caller has drawn."""
+    """Return the wait, from a random number in [0, 1] that the caller passes."""
     shortest, longest = backoff_range(settings, n)
     return shortest + (longest - shortest) * chance

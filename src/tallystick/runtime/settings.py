@@ -22,13 +22,14 @@ __all__ = ["Settings"]
 class Settings:
     """The settings of one app.
 
-    `prefetch` is how many messages a worker holds beyond those in handlers; `release_delay` is the
-    wait before a message with an unknown URN is handed out again (strategy `release`). `validate`
-    is `publish`, `handle`, both or neither; both when there is a catalog and nothing is said.
-    `max_deliveries` is how often a broker that counts may hand a message out before no handler gets
-    it any more; 0 is for ever. One that kills its process each time never fails, so nobody else
-    counts it. But the broker also counts what was only fetched or released.
-    `max_lease` is how long a worker may keep a message by renewing its lease; 0 renews nothing.
+    `prefetch` is the number of messages that a worker fetches in addition to those in handlers.
+    `release_delay` is the wait before a message with an unknown URN is delivered again (strategy
+    `release`). `validate` is `publish`, `handle`, both or neither; the default with a catalog is
+    both. `max_deliveries` is the number of deliveries, counted by the broker, after which no
+    handler gets the message; 0 is no limit. A message that kills its process never fails in a
+    handler, so only the broker can count it. But the broker also counts messages that were only
+    fetched or released. `max_lease` is the time for which a worker may renew the lease of a
+    message; 0 renews nothing.
     """
 
     queue: str = DEFAULT_QUEUE

@@ -39,8 +39,9 @@ _LONGEST_ERROR: Final = 1000
 class Plan(Struct, frozen=True, gc=False):
     """One move (`ack`, `release`, `replace`, `leave` or `give_up`) and its outcome.
 
-    `outcome` is for people and counters; `hold` is how long the worker waits before the move. With
-    `here` the worker then runs the message again itself, and moves only if that is not allowed.
+    `outcome` is the name for log lines and counters; `hold` is the time that the worker waits
+    before the move. With `here`, the worker then runs the message again itself, and makes the move
+    only if it cannot.
     """
 
     move: str
@@ -62,7 +63,7 @@ class Rules:
     capabilities: Capabilities
     settings: Settings
     worn_out: float = field(init=False)
-    """So many attempts by the broker's own count, and no handler gets a message again."""
+    """The attempts, counted by the broker, from which on no handler gets the message."""
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -99,7 +100,7 @@ def plan_skipped(reading: Reading) -> Plan:
 
 
 def plan_return(delivery: Delivery) -> Plan:
-    """Hand back a delivery that this worker will not handle any more."""
+    """Plan the return of a delivery that this worker no longer handles."""
     return Plan("release", delivery, "handed_back", note="stopping")
 
 
@@ -126,7 +127,7 @@ def plan_gated(rules: Rules, reading: Reading) -> Plan:
 def plan_failure(
     rules: Rules, reading: Reading, failure: Failure, *, now: float, chance: float
 ) -> Plan:
-    """End a delivery that was not handled: again, given up, dropped or handed back."""
+    """Plan the end of a failed delivery: retry, dead letter, drop or return."""
     settings = rules.settings
     attempts = reading.attempts
     if failure.final:
@@ -249,7 +250,7 @@ def reproject(
     routed_as: str,
     options: Mapping[str, Any],
 ) -> Frame:
-    """Give the frame of a message that goes on from a delivery, with its headers, key and group."""
+    """Return the frame for a changed message, with the headers, key and group of its delivery."""
     group = frame.get("attributes", "MessageGroupId")
     given: dict[str, Any] = {"group": group} if group else {}
     if not (envelope.meta and envelope.meta.id):
@@ -283,7 +284,7 @@ def _poison_retry(rules: Rules, reading: Reading, attempts: int) -> Frame:
 
 
 def carried(binding: Binding, frame: Frame) -> dict[str, dict[str, Any]]:
-    """Give the native fields that go on with a body, without those of an earlier wait."""
+    """Return the native fields to keep for a body, without those of an earlier delay."""
     own = {(slot.section, slot.key) for slot in binding.slots}
     waits = [rule.slots for rule in (binding.delay, binding.retry) if rule is not None]
     gone = {(slot.section, slot.key) for slots in waits for slot in slots} - own

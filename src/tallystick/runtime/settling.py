@@ -32,7 +32,7 @@ class Settling:
         self._held: Final = held
 
     def settle(self, plans: list[Plan], handled: Sequence[Delivery] = ()) -> None:
-        """Acknowledge handled deliveries, carry plans out, and record the outcomes."""
+        """Acknowledge handled deliveries, execute plans, and record the outcomes."""
         acks = [plan for plan in plans if plan.move == "ack"]
         ended = [*handled, *(plan.delivery for plan in acks)]
         if ended and self._is_done(lambda: self._transport.ack(ended), ended):

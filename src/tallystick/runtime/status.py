@@ -29,7 +29,7 @@ class Status:
 
 
 class Backlog:
-    """Asks a broker how many messages wait; one thread at a time."""
+    """Asks a broker for the number of waiting messages; for one thread at a time."""
 
     def __init__(self, link: Link) -> None:
         self._link: Final = link
@@ -37,7 +37,7 @@ class Backlog:
         self._told = True
 
     def ask(self, queues: Iterable[str]) -> int | None:
-        """Give how many messages wait in these queues, or None when the broker does not tell."""
+        """Return the number of waiting messages, or None if the broker does not report it."""
         if not self._told:
             return None
         try:

@@ -51,7 +51,7 @@ class StoreUrl:
         return self.shown
 
     def number(self, name: str, default: float) -> float:
-        """Give an option that is a number above 0, up to some 30 years of seconds."""
+        """Return a numeric option in seconds: above 0 and at most about 30 years."""
         text = self.options.get(name)
         if text is None:
             return default

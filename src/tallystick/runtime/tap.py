@@ -28,7 +28,7 @@ UNTAPPED: Final = {
 
 @contextmanager
 def tapping(url: str, watch: Watch) -> Iterator[Tap]:
-    """Look at a queue for as long as this is entered."""
+    """Keep a tap on a queue open inside the `with` block."""
     broker = read_address(url).broker
     if broker in UNTAPPED:
         raise UsageError(

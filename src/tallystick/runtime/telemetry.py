@@ -1,4 +1,6 @@
-"""OpenTelemetry spans and metrics by the messaging conventions; off by default, then without cost.
+"""OpenTelemetry spans and metrics by the messaging conventions; off by default.
+
+If telemetry is off, nothing of OpenTelemetry is imported and nothing is measured.
 
     App(url, telemetry=True)                              the providers of the process
     App(url, telemetry=Telemetry(tracers, meters))        other providers
@@ -7,7 +9,7 @@
     receive QUEUE   CLIENT     one per batch that is not empty; links to its messages
     process QUEUE   CONSUMER   one per run of a handler; child of the message's context
 
-Without a usable header, the trace continues by the envelope's `trace_id` (ADR-0025): it is the id
+Without a usable header, the trace continues with the envelope's `trace_id` (ADR-0025): it is the id
 of the trace, and the parent is a span that was never recorded. A message that is made inside a
 trace takes its `trace_id` from it. The text of an exception is in no span: it may hold personal
 data.
@@ -64,7 +66,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Where spans and measurements go; None means the process's own providers."""
+    """The providers for spans and measurements; None means those of the process."""
 
     tracers: TracerProvider | None = None
     meters: MeterProvider | None = None
@@ -106,7 +108,7 @@ class Probe:
     def publishing(
         self, queue: str, messages: Sequence[Mapping[str, str]] = ()
     ) -> Iterator[Sending]:
-        """Span a publish; messages that have a context of their own already are linked to."""
+        """Open the span of a publish, with links to messages that already have a context."""
         attributes = _attributes(self._link, queue, "publish", "send")
         kind = self._trace.SpanKind.CLIENT if messages else self._trace.SpanKind.PRODUCER
         links = self._links(messages)
@@ -118,7 +120,7 @@ class Probe:
         self._sent.add(count, {**_place(self._link, queue), **_failure(error)})
 
     def received(self, queue: str, deliveries: Sequence[Delivery], began: int) -> None:
-        """Span a receipt that brought something, with links to the messages' own contexts."""
+        """Record the span of a receive that returned messages, with links to their contexts."""
         headers = [headers_of(self._link.binding, one.frame.sections) for one in deliveries]
         attributes = _attributes(self._link, queue, "receive", "receive")
         self._tracer.start_span(
@@ -133,7 +135,7 @@ class Probe:
 
     @contextmanager
     def processing(self, reading: Reading) -> Iterator[None]:
-        """Span and time one run of a handler."""
+        """Open the span of one run of a handler, and measure its time."""
         envelope, queue = reading.envelope, reading.delivery.queue
         attributes = {
             **_attributes(self._link, queue, "process", "process"),
@@ -166,7 +168,7 @@ class Probe:
         self._failed.add(1, {**_place(self._link, queue), **why})
 
     def settled(self, queue: str, outcome: str, number: int, *, stays: bool = False) -> None:
-        """Count how deliveries, or runs of some that stay here, ended."""
+        """Count the outcomes of deliveries, and of runs whose message stays in the worker."""
         self._settled.add(number, {**_place(self._link, queue), "tallystick.outcome": outcome})
         self._in_flight.add(0 if stays else -number, _place(self._link, queue))
 

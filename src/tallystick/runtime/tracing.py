@@ -19,7 +19,7 @@ _TRACEPARENT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """Where the trace comes from; the span and the flags are known from a header only."""
+    """A trace, and its origin; only a header gives the span and the flags."""
 
     source: str
     trace_id_hex: str

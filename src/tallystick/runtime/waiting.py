@@ -34,7 +34,7 @@ class Waiting:
 
     @property
     def room(self) -> int:
-        """How many more may wait."""
+        """The number of plans that may still be added."""
         return _MOST - len(self._heap) if self._bytes < _MOST_BYTES else 0
 
     @property
@@ -43,7 +43,7 @@ class Waiting:
         return self._heap[0][0] if self._heap else inf
 
     def add(self, plan: Plan, due: float) -> None:
-        """Have a plan wait until then."""
+        """Add a plan that waits until the given time."""
         heappush(self._heap, (due, next(self._order), plan))
         self._bytes += len(plan.delivery.frame.body)
 

@@ -48,7 +48,7 @@ _LOG: Final = logging.getLogger("tallystick.runtime")
 _IDLE: Final = 0.5
 _BUSY: Final = 0.02
 _SHORTEST: Final = 0.04
-"""Seconds a worker that has nothing waits at least: a transport may answer a busy one unasked."""
+"""Minimum seconds that an idle worker waits, because a transport may return at once."""
 _MOST_STUCK: Final = 1000
 _LINGER: Final = 0.005
 
@@ -93,7 +93,7 @@ class Worker:
 
     @property
     def counts(self) -> Counter[str]:
-        """How many messages ended in which way."""
+        """The number of messages by outcome."""
         return self._outcomes.counts
 
     @property
@@ -103,7 +103,7 @@ class Worker:
 
     @property
     def in_flight(self) -> int:
-        """How many messages were taken and are not settled yet."""
+        """The number of received messages that are not settled yet."""
         return len(self._running) + len(self._held)
 
     def run(self, *, limit: int | None = None, idle: float | None = None) -> None:

@@ -1,4 +1,4 @@
-"""ActiveMQ Artemis (clause 7): what a JMS peer reads over AMQP 1.0; property names use underscores.
+"""ActiveMQ Artemis (clause 7): the fields that a JMS peer reads over AMQP 1.0.
 
 JMS names are Java identifiers, so `bq_schema_version`. All properties are strings. The AMQP
 delivery-count starts at 0; a JMS peer reports JMSXDeliveryCount from 1. `meta.id` is not projected.

@@ -1,7 +1,7 @@
 """Browse a queue: a link with the distribution mode `copy` shows waiting messages and takes none.
 
 A browser ends at the end of the queue, so the tap browses it again and reports the messages that it
-has not seen before (`Looks`). It does not see messages that are consumed between two looks, or that
+has not seen before (`Looks`). It misses messages that are consumed between two polls, or that
 the broker has already pushed to a consumer.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["ArtemisTap", "drain"]
 _EVERY: Final = 0.25
 _CREDIT: Final = 200
 _EMPTY: Final = 2
-"""A drain that gave nothing may have been answered too early; the second one is believed."""
+"""Empty drains in a row that mean an empty queue: the first answer may come too early."""
 _ASK_AGAIN: Final = 0.5
 
 
@@ -102,7 +102,7 @@ class ArtemisTap:
         )
 
     def close(self) -> None:
-        """Do nothing more: the link ends with its transport's connection."""
+        """Do nothing: the link ends with the connection of its transport."""
 
 
 def drain(connection: Any, link: Any) -> None:

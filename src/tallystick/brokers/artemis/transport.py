@@ -89,7 +89,7 @@ class ArtemisTransport:
         self._lock: Final = RLock()
 
     def ensure(self, queues: Sequence[str]) -> None:
-        """Have the broker make the queues: it does when a link asks for one."""
+        """Open a link to each queue, so that the broker creates it."""
         with self._talking():
             for queue in queues:
                 self._sender(queue)
@@ -146,7 +146,7 @@ class ArtemisTransport:
             self._settle(deliveries, proton.Delivery.ACCEPTED)
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
-        """Release it, uncounted; the broker delivers it again at once."""
+        """Release it without counting; the broker delivers it again at once."""
         if not self._is_mine(delivery):
             raise lost()
         with self._talking() as proton:
@@ -265,7 +265,7 @@ class ArtemisTransport:
 
 
 def mark_queue(terminus: Any) -> None:
-    """Say that a link means a queue, not a topic."""
+    """Mark a link as one to a queue, not to a topic."""
     from proton import symbol  # noqa: PLC0415
 
     terminus.capabilities.put_object(symbol("queue"))

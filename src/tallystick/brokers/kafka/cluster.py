@@ -1,8 +1,8 @@
 """The calls of confluent-kafka that a transport needs, each with a timeout.
 
 A produce call succeeds when nothing is left to deliver and no delivery report has an error. Tier
-topics are created with the broker's own time stamps, because a parked record waits from the time
-when it was parked (clause 6.5).
+topics are created with the broker's own time stamps, because the wait of a record starts when it is
+written to the tier topic (clause 6.5).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REFUSALS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)  # noqa: SLF001
 
 
 class Cluster:
-    """One way into a cluster: a producer and an admin client, made when they are first needed."""
+    """Access to a cluster: a producer and an admin client, created on first use."""
 
     def __init__(
         self, settings: dict[str, Any], timeout: float, partitions: int, replication: int
@@ -48,15 +48,15 @@ class Cluster:
         """What the cluster refused, where the library only says that it has no connection."""
 
     def again(self) -> Cluster:
-        """Give another way into the same cluster, for another thread."""
+        """Return a second access to the same cluster, for another thread."""
         return Cluster(self._settings, self._timeout, self._partitions, self._replication)
 
     def consumer(self, settings: dict[str, Any]) -> Consumer:
-        """Make a consumer."""
+        """Create a consumer."""
         return Consumer({**self._settings, **self._quiet(), **settings})
 
     def ensure(self, topics: Sequence[str], config: dict[str, str] | None = None) -> None:
-        """Make the topics that do not exist."""
+        """Create the topics that do not exist."""
         if set(topics) <= self._known:
             return
         admin = AdminClient({**self._settings, **self._quiet()})
@@ -81,7 +81,7 @@ class Cluster:
         self._known.update(topics)
 
     def identify(self, topics: Sequence[str]) -> dict[str, str]:
-        """Give the id of each topic: another one of the same name has another; "" is unknown."""
+        """Return the id of each topic; a recreated topic has a new id; "" means unknown."""
         admin = AdminClient({**self._settings, **self._quiet()})
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=self._timeout)
         found = {topic: str(one.result(self._timeout).topic_id) for topic, one in asked.items()}
@@ -95,11 +95,11 @@ class Cluster:
             self.fault = error.str()
 
     def ensure_tiers(self, topics: Sequence[str]) -> None:
-        """Make the tier topics that do not exist."""
+        """Create the tier topics that do not exist."""
         self.ensure(topics, _TIER)
 
     def produce(self, records: Iterable[Record]) -> None:
-        """Produce in order, and wait until every record is the broker's."""
+        """Produce in order, and wait until the broker has confirmed every record."""
         producer = self._producer or self._start_producer()
         failures: list[KafkaError] = []
 
@@ -148,7 +148,7 @@ class Cluster:
         raise KafkaException(error)
 
     def attend(self, consumer: Any, held: Collection[int]) -> None:
-        """Poll without taking a record: a group waits for a member that does not poll."""
+        """Poll without taking a record, because a group waits for members that do not poll."""
         places = [one for one in consumer.assignment() if one.partition not in held]
         consumer.pause(places)
         try:
@@ -164,7 +164,7 @@ class Cluster:
     def commit(
         consumer: Any, topic: str, positions: Mapping[int, int], *, wait: bool = True
     ) -> None:
-        """Commit offsets by partition, and wait; else `on_commit` hears of it in a later poll."""
+        """Commit offsets by partition and wait; or a later poll reports it to `on_commit`."""
         places = [TopicPartition(topic, *position) for position in positions.items()]
         done = consumer.commit(offsets=places, asynchronous=not wait)
         for one in done or ():
@@ -173,7 +173,7 @@ class Cluster:
 
     @staticmethod
     def rewind(consumer: Any, topic: str, partition: int, offset: int, *, hold: bool) -> None:
-        """Begin a partition again at an offset, and hold it where that is wanted."""
+        """Seek a partition back to an offset, and pause it if requested."""
         place = TopicPartition(topic, partition, offset)
         consumer.seek(place)
         if hold:
@@ -181,7 +181,7 @@ class Cluster:
 
     @staticmethod
     def resume(consumer: Any, topic: str, partition: int) -> None:
-        """Let a partition that was held go on."""
+        """Resume a paused partition."""
         consumer.resume([TopicPartition(topic, partition)])
 
     def lag(self, topic: str, group: str) -> int:
@@ -199,5 +199,5 @@ class Cluster:
             consumer.close()
 
     def close(self) -> None:
-        """Let go of the producer; everything it was given has been reported."""
+        """Release the producer; all its deliveries have been reported."""
         self._producer = None

@@ -21,7 +21,7 @@ class Partition:
     resume_at: float | None = None
 
     def hand_out(self, offset: int) -> None:
-        """Note that a record is with a handler."""
+        """Note that a handler has a record."""
         self.out.add(offset)
         self.after = offset + 1  # also where the log begins anew, at a lower offset
 

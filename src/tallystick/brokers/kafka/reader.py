@@ -30,7 +30,7 @@ _SESSION_MS: Final = 10_000
 _DAY_MS: Final = 86_400_000
 _MOST_UNANSWERED: Final = 4
 _SOON: Final = 0.1
-"""Seconds after which a commit is not waited for any more before the next is sent."""
+"""Seconds after which the next commit is sent without waiting for the one before."""
 
 
 class Reader:
@@ -61,7 +61,7 @@ class Reader:
         self._consumer.subscribe([topic], on_revoke=self._revoked, on_lost=self._lost)
 
     def attend(self) -> None:
-        """Take part in the group and take no record."""
+        """Poll for the group without taking a record."""
         held = {n for n, one in self.partitions.items() if one.resume_at is not None}
         self._cluster.attend(self._consumer, held)
         self.commit()
@@ -93,7 +93,7 @@ class Reader:
         self._due.add(number)
 
     def commit(self) -> None:
-        """Commit how far partitions are done: now, or with the next commit."""
+        """Commit the finished positions of partitions: now, or with the next commit."""
         waiting = self._unanswered and monotonic() - self._sent_at < _SOON
         if waiting or not self._due:
             return
@@ -107,7 +107,7 @@ class Reader:
             self._unanswered += 1
 
     def rewind(self, number: int, pause: float) -> None:
-        """Begin a partition again at the first record that is not done, after a pause."""
+        """Seek a partition back to its first unfinished record, after a pause."""
         partition = self.partitions[number]
         start, hold = partition.rewind(), pause > 0
         self._cluster.rewind(self._consumer, self._topic, number, start, hold=hold)

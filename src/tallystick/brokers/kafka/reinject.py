@@ -23,7 +23,7 @@ _TOPIC: Final = re.compile(rb"(?!\.\.?\Z)[a-zA-Z0-9._-]{1,249}").fullmatch
 
 
 def return_topic(headers: Mapping[str, Any]) -> str:
-    """Give the topic that a parked record belongs to, or reject a record that does not say."""
+    """Return the topic of a record in a retry topic, or reject a record without one."""
     key = BINDING.original.key if BINDING.original else ""
     value = headers.get(key)
     if not isinstance(value, bytes) or _TOPIC(value) is None:
@@ -32,5 +32,5 @@ def return_topic(headers: Mapping[str, Any]) -> str:
 
 
 def returned_headers(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the headers of the record that goes back to work."""
+    """Return the headers of the record that goes back to its topic."""
     return {key: value for key, value in headers.items() if key not in PARKED_HEADERS}

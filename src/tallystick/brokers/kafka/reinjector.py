@@ -1,4 +1,4 @@
-"""The consumer that moves parked records back to their topics when their delay ends (clause 6.5).
+"""Move records from the retry topics back to their topics when their delay ends (clause 6.5).
 
 Value and key are unchanged, without the two headers of the wait. A record whose time has not come
 blocks its partition; it is committed after the broker has confirmed its copy. A header names the
@@ -39,7 +39,7 @@ _NEVER: Final = (
     KafkaError.INVALID_RECORD,
     KafkaError.MSG_SIZE_TOO_LARGE,
 )
-"""What a topic answers to a record that it will not take tomorrow either."""
+"""Errors of a topic that will never accept the record."""
 
 
 class Reinjector:
@@ -56,7 +56,7 @@ class Reinjector:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; records whose time has not come stay parked."""
+        """Stop; records whose time has not come stay in their retry topic."""
         self._stopping.set()
         self._thread.join()
         self._cluster.close()

@@ -43,7 +43,7 @@ log.cleaner.dedupe.buffer.size=8388608
 """
 
 _CLUSTER: Final = "dGFsbHlzdGljay1rYWZrYQ"
-"""The cluster's id, 16 bytes in base64: a private cluster of one needs no other."""
+"""The id of the cluster, 16 bytes in base64; a private cluster can use a fixed id."""
 
 _JVM: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -10,7 +10,7 @@ from tallystick.core.transport import Address, is_on
 __all__ = ["ACCESS", "read_servers", "read_settings"]
 
 ACCESS: Final = ("bootstrap", "tls", "mechanism", "timeout", *TLS_OPTIONS)
-"""The options of a URL that say how to get in."""
+"""The options of a URL for address, TLS and login."""
 
 
 def read_servers(address: Address) -> str:
@@ -19,7 +19,7 @@ def read_servers(address: Address) -> str:
 
 
 def read_settings(address: Address) -> tuple[dict[str, Any], Tls | None]:
-    """Give the settings that every client of the cluster needs, and whom it trusts."""
+    """Return the settings of every client of the cluster, and its trusted certificates."""
     settings: dict[str, Any] = {"bootstrap.servers": read_servers(address)}
     secure = is_on(address, "tls", default=address.scheme == "kafka+ssl")
     tls = read_tls(address, secure=secure, instead="kafka+ssl://")

@@ -4,7 +4,7 @@ URL: `kafka://[user:password@]host[:port]`, `kafka+ssl://` for TLS, with the opt
 
     group=babelqueue         the consumer group; `reinject_group` is that of the reinjector
     tiers=5000,30000,...     delay of each retry tier in ms (default: the four of the contract)
-    reinject=1               move parked records back to their topics while consuming
+    reinject=1               move records from retry topics back while consuming
     partitions=1 replication=1   for new topics
     group_protocol=classic   or `consumer` (KIP-848)
     bootstrap=h1:9092,h2:9092    instead of the host
@@ -64,7 +64,7 @@ _JOINING: Final = 10.0
 
 
 class KafkaTransport:
-    """Producers and consumers of one cluster, made when they are first needed."""
+    """Producers and consumers of one cluster, created on first use."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class KafkaTransport:
         self._reinjectors: Final[dict[str, Reinjector]] = {}
 
     def ensure(self, queues: Sequence[str]) -> None:
-        """Make the topics that do not exist."""
+        """Create the topics that do not exist."""
         with self._talking():
             self._cluster.ensure(queues)
 
@@ -113,7 +113,7 @@ class KafkaTransport:
             self._cluster.produce(write_record(frame, queue) for frame in frames)
 
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
-        """Give records that have come, or wait for the first."""
+        """Return received records, or wait for the first."""
         with self._talking():
             reader = self._reader(queue)
             if limit:
@@ -122,7 +122,7 @@ class KafkaTransport:
             return []
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Commit as far as everything before is done."""
+        """Commit up to the first record that is not done."""
         stale = 0
         touched: dict[str, Reader] = {}
         done: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
@@ -142,7 +142,7 @@ class KafkaTransport:
             raise lost()
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:
-        """Begin the partition again at this record, after the delay."""
+        """Seek the partition back to this record, after the delay."""
         self._rewind(delivery, delay)
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
@@ -153,11 +153,11 @@ class KafkaTransport:
         self.ack([delivery])
 
     def leave(self, delivery: Delivery) -> None:
-        """Begin the partition again at this record, after a pause."""
+        """Seek the partition back to this record, after a pause."""
         self._rewind(delivery, _PAUSE)
 
     def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
-        """Do the same: Kafka has no policy."""
+        """Do the same as `leave`: Kafka has no dead-letter policy."""
         self._rewind(delivery, _PAUSE)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002

@@ -105,7 +105,7 @@ class MemoryTransport:
         return deliveries
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Forget them."""
+        """Remove the deliveries."""
         for delivery in deliveries:
             self._settle(delivery)
 
@@ -120,7 +120,7 @@ class MemoryTransport:
                 space.put_back(delivery.queue, delivery.frame)
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
-        """Put the frame in and take the delivery out, as one step."""
+        """Add the frame and remove the delivery, in one step."""
         with self._space.changed:
             self._settle(delivery)
             self._put(queue, frame)

@@ -49,9 +49,9 @@ _OPTIONS: Final = (
 )  # fmt: skip
 _LULL_MS: Final = 1
 _GATHER: Final = 0.005
-"""Many together cost less: what has come is handed out after a lull, or after so many seconds."""
+"""Maximum seconds to collect messages: a batch costs less than single messages."""
 _LOT: Final = 48
-"""So many are handed out together at most: the client has more, and these stay in the caches."""
+"""Maximum messages per receive, so that they stay in the caches of the processor."""
 _PAUSE: Final = 0.2
 _TRIES: Final = 3
 _FINAL: Final = (
@@ -59,7 +59,7 @@ _FINAL: Final = (
     "InvalidConfiguration", "IncompatibleSchema", "AlreadyClosed", "TopicTerminated",
     "UnsupportedVersionError",
 )  # fmt: skip
-"""What asking again does not change; a broker that has just come back refuses for other reasons."""
+"""Errors that another try does not change; a broker that has just started gives others."""
 
 
 class PulsarTransport:
@@ -87,14 +87,14 @@ class PulsarTransport:
         self._consumers: Final[dict[str, Any]] = {}
 
     def ensure(self, queues: Sequence[str]) -> None:
-        """Make the subscription of each topic, so that nothing sent from now on is dropped."""
+        """Create the subscription of each topic, so that no later message is dropped."""
         with self._talking():
             for queue in queues:
                 if queue not in self._consumers:
                     self._subscribe(queue).close()
 
     def send(self, queue: str, frames: Sequence[Frame]) -> None:
-        """Send all, and wait until the broker has each."""
+        """Send all, and wait until the broker has confirmed each."""
         results: list[Any] = []
         with self._talking() as pulsar:
             producer = self._producer(queue)
@@ -196,7 +196,7 @@ class PulsarTransport:
             client.close()
 
     def tap(self, watch: Watch) -> Tap:
-        """Read a topic without a subscription that lasts."""
+        """Read a topic without a durable subscription."""
         from tallystick.brokers.pulsar.tap import PulsarTap  # noqa: PLC0415
 
         with self._talking() as pulsar:

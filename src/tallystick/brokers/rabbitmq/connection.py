@@ -45,7 +45,7 @@ class _Batch:
 
 
 class Connection:
-    """Open from its making until `close` or a failure; a broken one is thrown away."""
+    """An open connection, until `close` or a failure; a broken one is not used again."""
 
     def __init__(self, parameters: Any, timeout: float, prefetch: int) -> None:
         self._timeout: Final = timeout
@@ -79,7 +79,7 @@ class Connection:
         return self._failure is None
 
     def call(self, function: Callable[[Future[Any]], None]) -> Any:
-        """Run a function on the connection's thread and wait for the future it is given."""
+        """Run a function on the thread of the connection, and wait for its future."""
         future: Future[Any] = Future()
 
         def run() -> None:
@@ -116,14 +116,14 @@ class Connection:
         return self.call(lambda done: self._connection.channel(on_open_callback=done.set_result))
 
     def declare(self, queue: str, arguments: dict[str, Any]) -> None:
-        """Make a durable queue unless there is one, on a channel that may fail."""
+        """Create a durable queue if it does not exist, on a separate channel that may fail."""
         try:
             self.call(lambda done: self._declare(done, queue, passive=True, arguments={}))
         except Broken:
             self.call(lambda done: self._declare(done, queue, passive=False, arguments=arguments))
 
     def count(self, queue: str) -> int:
-        """Give how many messages of a queue are ready."""
+        """Return the number of ready messages of a queue."""
         declare = self._declare
         return int(self.call(lambda done: declare(done, queue, passive=True, arguments={})))
 
@@ -142,7 +142,7 @@ class Connection:
     def receive(
         self, queue: str, limit: int, timeout: float
     ) -> tuple[Any, list[tuple[Any, Any, bytes]]]:
-        """Give the channel, and up to `limit` deliveries of a queue."""
+        """Return the channel, and up to `limit` deliveries of a queue."""
         held = self._deliveries.setdefault(queue, deque())
         if not held and self._is_used_up(queue):
             self.call(lambda done: self._consume(done, queue))

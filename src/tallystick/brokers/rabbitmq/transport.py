@@ -51,7 +51,7 @@ _DURABLE: Final = 2
 
 
 class RabbitTransport:
-    """One connection to RabbitMQ, made when it is first needed and again after it broke."""
+    """One connection to RabbitMQ, opened on first use and again after a failure."""
 
     capabilities = Capabilities(
         delays=False, headers=True, ordered=True, returns="connection", counts=False
@@ -90,7 +90,7 @@ class RabbitTransport:
         self._settle(deliveries)
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
-        """Put it back where it was."""
+        """Put it back at its place in the queue."""
         self._settle([delivery], requeue=True)
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
@@ -102,11 +102,11 @@ class RabbitTransport:
         self._settle([delivery])
 
     def leave(self, delivery: Delivery) -> None:
-        """Put it back: kept without an ack it would take up the prefetch until the end."""
+        """Put it back: without an ack it would use a place of the prefetch until the end."""
         self.release(delivery)
 
     def give_up(self, delivery: Delivery, reason: str) -> None:  # noqa: ARG002
-        """Put it back: no policy is assumed."""
+        """Put it back: the queue may have no dead-letter policy."""
         self.release(delivery)
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:  # noqa: ARG002
@@ -120,7 +120,7 @@ class RabbitTransport:
             self._connection = None
 
     def backlog(self, queue: str) -> int:
-        """Ask how many messages are ready."""
+        """Return the number of ready messages."""
         with self._talking() as connection:
             return connection.count(queue)
 

@@ -57,7 +57,7 @@ class Layout(Protocol):
         """End reservations; raise if some had expired."""
 
     def renew(self, client: Any, deliveries: Sequence[Delivery], now: float) -> list[Delivery]:
-        """Begin reservations again; give those that have expired."""
+        """Renew reservations; return the expired ones."""
 
     def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:
         """Return the unchanged element to the queue."""
@@ -65,7 +65,7 @@ class Layout(Protocol):
     def replace(
         self, client: Any, delivery: Delivery, queue: str, frame: Frame, now: float
     ) -> None:
-        """Put a frame in the place of a reservation, as one step."""
+        """Replace a reservation with a frame, in one step."""
 
 
 def _evaluate(client: Any, script: str, keys: Sequence[str], *arguments: Any) -> Any:
@@ -129,7 +129,7 @@ class LegacyLayout:
         return read_element(element)
 
     def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
-        """Take the reservations out; those that have expired are not touched."""
+        """Remove the reservations, except expired ones."""
         expired = 0
         for queue in dict.fromkeys(one.queue for one in deliveries):
             members = [one.handle.member for one in deliveries if one.queue == queue]
@@ -148,7 +148,7 @@ class LegacyLayout:
         return _renew(client, key, deliveries, floor(now) + self._retry_after)
 
     def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:  # noqa: ARG002
-        """Put the element back in front; this layout cannot wait."""
+        """Put the element back in front; this layout has no delays."""
         element = delivery.handle.member[33:]
         self._move(client, delivery, self.wait_key(delivery.queue), "LPUSH", element)
 
@@ -160,7 +160,7 @@ class LegacyLayout:
         frame: Frame,
         now: float,  # noqa: ARG002
     ) -> None:
-        """Put a frame at the end of a queue and the reservation out."""
+        """Add a frame at the end of a queue, and remove the reservation."""
         self._move(client, delivery, self.wait_key(queue), "RPUSH", write_element(frame))
 
     def _move(
@@ -229,11 +229,11 @@ class LaravelLayout:
         return self._key("work", queue)
 
     def read(self, element: bytes) -> Frame:
-        """Give the body, which is all there is."""
+        """Return the body; this layout has no headers."""
         return Frame(element)
 
     def ack(self, client: Any, deliveries: Sequence[Delivery]) -> None:
-        """Take the reservations out."""
+        """Remove the reservations."""
         with client.pipeline(transaction=False) as batch:
             for one in deliveries:
                 batch.zrem(self._key("reserved", one.queue), one.handle.member)
@@ -249,7 +249,7 @@ class LaravelLayout:
         return _renew(client, key, deliveries, floor(now) + self._retry_after)
 
     def release(self, client: Any, delivery: Delivery, delay: float, now: float) -> None:
-        """Put the body back in front, or among those that wait."""
+        """Put the body back in front, or into the delayed set."""
         if delay > 0:
             due = score(now, delay)
             self._move(client, delivery, delivery.queue, "ZADD", delivery.frame.body, due)
@@ -259,7 +259,7 @@ class LaravelLayout:
     def replace(
         self, client: Any, delivery: Delivery, queue: str, frame: Frame, now: float
     ) -> None:
-        """Put a frame into a queue, waiting if it goes back to its own, and the reservation out."""
+        """Add a frame to a queue, delayed if it is its own queue; remove the reservation."""
         due = frame.get("delayed", "score")
         if due is None and queue == delivery.queue:
             due = score(now, 0)

@@ -75,7 +75,7 @@ return expired
 """
 """KEYS processing, deadlines; ARGV members. Gives how many had expired.
 
-One consumer that settles in order finds what it settles at the head of the list: that is cut off.
+If one consumer settles in order, its elements are at the head of the list and are removed there.
 """
 
 RENEW: Final = """
@@ -89,7 +89,7 @@ for index = 2, #ARGV do
 end
 return gone
 """
-"""KEYS deadlines or reserved; ARGV deadline, members. Gives the places of those that are gone."""
+"""KEYS deadlines or reserved; ARGV deadline, members. Returns the indexes of the expired ones."""
 
 LEGACY_REPLACE: Final = """
 if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end

@@ -2,7 +2,7 @@
 
 The tap remembers the last element that it reported. When consumers have taken elements from the
 front, it searches for that element; if the element is gone, every waiting element counts as new. It
-does not see elements that are taken between two looks, and it may report an element twice if the
+misses elements that are taken between two polls, and it may report an element twice if the
 same bytes are pushed again.
 """
 
@@ -70,4 +70,4 @@ class RedisTap:
         return list(elements)
 
     def close(self) -> None:
-        """Do nothing: the connection is its transport's."""
+        """Do nothing: the connection belongs to the transport."""

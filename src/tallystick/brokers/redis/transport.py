@@ -101,15 +101,15 @@ class RedisTransport:
             self._layout.release(self._client, delivery, delay, self._clock())
 
     def replace(self, delivery: Delivery, queue: str, frame: Frame) -> None:
-        """Put a frame in its place, as one step."""
+        """Replace the delivery with a frame, in one step."""
         with self._talking():
             self._layout.replace(self._client, delivery, queue, frame, self._clock())
 
     def leave(self, delivery: Delivery) -> None:
-        """Do nothing: its deadline brings it back."""
+        """Do nothing: after its deadline the element is delivered again."""
 
     def give_up(self, delivery: Delivery, reason: str) -> None:
-        """Do nothing: Redis has no policy, and its deadline brings it back."""
+        """Do nothing: Redis has no dead-letter policy; the deadline returns the element."""
 
     def renew(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
         """Set new deadlines."""

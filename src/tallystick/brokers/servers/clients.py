@@ -1,7 +1,7 @@
 """The registries' own clients, one row each: apt-get for Debian packages, mvn for the rest.
 
-They know their registry; nothing here names one. Neither needs root. Each way is a list of
-commands; when one way fails the next is tried.
+The clients are configured with their registry; this module names none. Neither needs root. Each
+method is a list of commands; if one method fails, the next is tried.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Order:
 
     @property
     def files(self) -> Path:
-        """Where the downloads arrive."""
+        """The folder of the downloads."""
         return self.stage / "files"
 
 

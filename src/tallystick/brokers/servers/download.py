@@ -1,8 +1,9 @@
 """Fetch a broker once, by package name, through the ordinary client of its registry.
 
-Rule: everything happens in a folder of its own beside the goal. The files are compared with their
-pins, unpacked, and renamed into place in one step; whatever goes wrong, half a broker is never
-found there. A registry that is busy (429, 5xx, a stalled line) is asked again, later and later.
+Rule: the work is done in a separate folder beside the target. The files are compared with their
+pins, unpacked, and renamed to the target in one step, so the target never contains an incomplete
+broker. If a registry is busy (429, 5xx, a stalled connection), the download is tried again, with
+growing pauses.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ SILENT: Final = Talk()
 
 
 def install_folder(server: Server) -> Path:
-    """Give the folder in which this version, with these pins, is kept."""
+    """Return the folder of this version with these pins."""
     digest = pins_digest(read_pins(server.name))
     return cache_folder() / server.name / f"{server.version}-{digest}"
 
 
 def is_fetched(server: Server) -> bool:
-    """Say whether it is here already."""
+    """Return whether the broker is already fetched."""
     return isinstance(server.fetch, Here) or install_folder(server).is_dir()
 
 
@@ -68,7 +69,7 @@ def fetch(
     pins: Sequence[Pin] | None = None,
     pauses: Sequence[float] = PAUSES,
 ) -> Path:
-    """Give the folder of the broker's program, fetching it if it is not there yet."""
+    """Return the folder of the broker's program; fetch it if it is missing."""
     target = install_folder(server)
     if target.is_dir() or isinstance(server.fetch, Here):
         return target

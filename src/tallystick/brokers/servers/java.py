@@ -1,7 +1,7 @@
 """The Java runtime, and the class archive (AppCDS) that halves the start of a JVM.
 
-The first run of a broker writes the archive when it stops; it is then kept beside the fetched
-program, one for each runtime, since a JVM silently ignores the archive of another one.
+The first run of a broker writes the archive when it stops. It is kept beside the fetched program,
+one archive for each runtime, because a JVM silently ignores the archive of another runtime.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JVM: Final = (
     "-Djava.awt.headless=true",
     "-Djava.io.tmpdir=$tmp",
 )
-"""What every broker's JVM is told: start soon, stay small, leave no file behind."""
+"""The JVM flags of every broker: a fast start, little memory, no files left behind."""
 
 _HINT: Final = f"install Java {OLDEST} or newer (Debian: openjdk-17-jre-headless); `tally doctor`"
 
@@ -49,7 +49,7 @@ def find_java() -> Path:
 
 
 def version_of(java: Path) -> int:
-    """Give the major version: from the file beside it, or by asking."""
+    """Return the major version: from the `release` file, or from the program itself."""
     release = java.parent.parent / "release"
     if release.exists():
         text = release.read_text(encoding="utf-8", errors="replace")
@@ -62,12 +62,12 @@ def version_of(java: Path) -> int:
 
 
 def archive_exists(java: Path, install: Path) -> bool:
-    """Say whether an earlier run has left one for this runtime."""
+    """Return whether an earlier run has written an archive for this runtime."""
     return _archive(java, install).exists()
 
 
 def archive_flags(java: Path, install: Path, fresh: Path) -> list[str]:
-    """Use the archive if there is one, else write a fresh one at the end of this run."""
+    """Return the flags that use the archive, or that write one at the end of this run."""
     kept = _archive(java, install)
     if kept.exists():
         return [f"-XX:SharedArchiveFile={kept}", "-Xshare:auto", "-Xlog:cds=off"]
@@ -75,7 +75,7 @@ def archive_flags(java: Path, install: Path, fresh: Path) -> list[str]:
 
 
 def keep_archive(java: Path, install: Path, fresh: Path) -> None:
-    """Keep what a clean stop has left; a JVM that was killed has left nothing."""
+    """Keep the archive of a clean stop; a killed JVM writes none."""
     if fresh.exists():
         shutil.move(fresh, partial := _archive(java, install).with_suffix(".part"))
         partial.rename(_archive(java, install))

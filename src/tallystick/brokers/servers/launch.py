@@ -33,11 +33,11 @@ _NOBODY: Final = (
     "--inh-caps", "-all,+dac_override", "--ambient-caps", "-all,+dac_override",
 )  # fmt: skip
 _PASSED: Final = ("PATH", "HOME", "LANG", "TZ", "JAVA_HOME")
-"""All that a broker sees of our environment (IOP-8)."""
+"""The only variables that a broker gets from our environment (IOP-8)."""
 
 
 def clear(server: Server, place: Place, found: Running | None, limit: float) -> bool:
-    """End whatever is left of an earlier run."""
+    """End the remaining processes of an earlier run."""
     willing = True
     mark = str(place.folder)
     if found:
@@ -61,7 +61,7 @@ def launch(
     limit: float,
     owner: Mapping[str, str],
 ) -> Running:
-    """Start it; if another program took one of the ports meanwhile, start again on others."""
+    """Start the broker; if another program took one of its ports, use other ports."""
     end = monotonic() + limit
     for left in reversed(range(_TRIES)):
         ports = choose_ports(server.ports, read_ports(place.ports), port)
@@ -199,7 +199,7 @@ def _spawn(
 def await_answer(
     server: Server, place: Place, found: Running, limit: float, silence: float = 0.0
 ) -> Running | None:
-    """Give the broker when it answers, or nothing when it has ended; raise when time is up."""
+    """Return the broker when it answers, None if it has ended; raise after the time limit."""
     end = monotonic() + limit
     while is_alive(found.identity):
         if _says(server, place, silence) and answers(server.probe, found.ports):

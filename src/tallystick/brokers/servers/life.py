@@ -1,8 +1,8 @@
-"""Bring a broker up, ready before it returns; take it down, leaving no process and no port.
+"""Start a broker and wait until it is ready; stop it without leaving a process or a port.
 
-`up` of a broker that runs gives that broker. A crash, of ours or of the broker's, is put right by
-the next `up` or `down`: data are kept until somebody asks for fresh ones, and the ports stay the
-same where they are free, so clients find a restarted broker where it was.
+`up` of a running broker returns that broker. After a crash of the broker or of Tallystick, the next
+`up` or `down` repairs the state. Data is kept until `fresh` is requested. The ports stay the same
+if they are free, so clients find a restarted broker at its old address.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def up(
     recipe: Server | None = None,
     stays: bool = True,
 ) -> Running:
-    """Start a broker and give it when it answers; `home` keeps it apart from all others.
+    """Start a broker and return it when it answers; `home` separates it from all others.
 
-    A `recipe` of one's own takes the place of the table's, with a `home` of its own. A broker that
-    does not stay ends with this process, also when this process is killed.
+    A given `recipe` replaces the one of the table, and needs its own `home`. A broker that is not
+    to stay ends with this process, also when this process is killed.
     """
     server = recipe or find_server(name)
     place = _place(name, home)
@@ -66,7 +66,7 @@ def up(
 
 
 def down(name: str, *, wipe: bool = False, home: Path | None = None, limit: float = LIMIT) -> bool:
-    """Stop a broker; whether it went by itself in time. One that is not up is down already."""
+    """Stop a broker; return whether it ended by itself in time, or was not running."""
     server = find_server(name)
     place = _place(name, home)
     if not place.folder.exists():
@@ -87,7 +87,7 @@ def running(
     limit: float = LIMIT,
     recipe: Server | None = None,
 ) -> Iterator[Running]:
-    """Have a broker of one's own for a while, on empty data; nothing stays of it.
+    """Run a private broker with empty data inside a `with` block; remove it at the end.
 
     It ends with this process, also when this process is killed.
     """
@@ -111,7 +111,7 @@ def _parting(server: Server) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One broker as it is now: `dead` is one that ended without being asked to."""
+    """The current state of one broker; `dead` means that it ended without a request."""
 
     name: str
     state: Literal["running", "starting", "silent", "dead", "down"]
@@ -119,7 +119,7 @@ class Status:
 
 
 def status(name: str, *, home: Path | None = None) -> Status:
-    """Look at one broker, from any process, without touching it."""
+    """Return the status of one broker, from any process, without changing it."""
     server = find_server(name)
     found = read_state(_place(name, home))
     if found is None:

@@ -1,4 +1,4 @@
-"""What exactly is fetched: `pins/<name>.txt`, one line per file: SHA-256, size, file name.
+"""The pinned files of a broker: `pins/<name>.txt`, one line per file: SHA-256, size, name.
 
 A file that is not listed, is missing, or differs in one byte is never used.
 """
@@ -30,7 +30,7 @@ class Pin:
 
 
 def read_pins(name: str, folder: Path = _FOLDER) -> tuple[Pin, ...]:
-    """Read the pins of one broker; one that is fetched from nowhere has none."""
+    """Read the pins of one broker; a broker without downloads has none."""
     path = folder / f"{name}.txt"
     if not path.exists():
         return ()
@@ -39,7 +39,7 @@ def read_pins(name: str, folder: Path = _FOLDER) -> tuple[Pin, ...]:
 
 
 def pins_digest(pins: Sequence[Pin]) -> str:
-    """Name a set of pins: other pins, other folder."""
+    """Return a short name for a set of pins, used in the name of its folder."""
     return hashlib.sha256("".join(pin.sha256 for pin in pins).encode()).hexdigest()[:12]
 
 

@@ -1,10 +1,10 @@
-"""Where things live (XDG base directories): fetched programs in the cache, brokers in the state.
+"""The folders (XDG base directories): fetched programs in the cache, brokers in the state.
 
     $XDG_CACHE_HOME/tallystick/brokers/<name>/<version>-<pins>/    one fetched broker, read only
     $XDG_STATE_HOME/tallystick/brokers/<name>/state.json           a running broker
                                              /ports.json, log, data/   kept from run to run
 
-A folder is its own lock: whoever holds it may fetch, start or stop that broker, and nobody else.
+A folder is also a lock: only the process that holds it may fetch, start or stop that broker.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _PLAIN: Final = re.compile(r"[\w./+@~%=-]+")
 
 
 def cache_folder() -> Path:
-    """Give the folder for everything that can be fetched again."""
+    """Return the folder for files that can be fetched again."""
     return _xdg("XDG_CACHE_HOME", ".cache") / "tallystick" / "brokers"
 
 
 def state_folder() -> Path:
-    """Give the folder that remembers what runs, and keeps its data."""
+    """Return the folder for the state and the data of brokers."""
     return _xdg("XDG_STATE_HOME", ".local/state") / "tallystick" / "brokers"
 
 
@@ -43,7 +43,7 @@ def _xdg(variable: str, default: str) -> Path:
 
 
 def check_plain(folder: Path, variable: str) -> Path:
-    """Give the folder, or raise if brokers' own start scripts cannot take its name."""
+    """Return the folder, or raise if the start scripts of brokers do not support its name."""
     if not _PLAIN.fullmatch(str(folder)):
         raise Unavailable(
             f"the path {folder} has a character that the start scripts of brokers do not support",
@@ -66,12 +66,12 @@ class Place:
 
     @property
     def ports(self) -> Path:
-        """The ports it had the last time, so that clients find it again after a crash."""
+        """The ports of the last run, so that clients find the broker again after a crash."""
         return self.folder / "ports.json"
 
     @property
     def log(self) -> Path:
-        """What the broker itself says."""
+        """The output of the broker."""
         return self.folder / "log"
 
     @property
@@ -81,7 +81,7 @@ class Place:
 
     @property
     def tmp(self) -> Path:
-        """What it would leave in the machine's folder for temporary files."""
+        """Its temporary files, which would otherwise be in the folder of the system."""
         return self.folder / "tmp"
 
     @property
@@ -92,7 +92,7 @@ class Place:
 
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Hold a folder against every other process; a crash lets go of it."""
+    """Lock a folder against every other process; a crash releases the lock."""
     handle = _lock(folder)
     try:
         yield

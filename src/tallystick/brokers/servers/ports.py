@@ -1,7 +1,7 @@
-"""Free ports on the loopback address, the same ones as the last time where they are still free.
+"""Choose free ports on the loopback address: the ports of the last run if they are still free.
 
-They are taken from below the range that the kernel gives to outgoing connections, so that a
-client which dials in vain while the broker is down cannot take its port away.
+The ports are below the range that the kernel uses for outgoing connections. So a client that tries
+to connect while the broker is down cannot occupy its port.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COUNT: Final = 12_000
 
 
 def is_free(port: int) -> bool:
-    """Say whether a server may listen there now."""
+    """Return whether a server can listen on the port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -39,7 +39,7 @@ def is_free(port: int) -> bool:
 def choose_ports(
     names: Sequence[str], before: Mapping[str, int], wanted: int | None = None
 ) -> dict[str, int]:
-    """Give every name a free port: the wanted one first, then those of before, then any."""
+    """Choose a free port for every name: the requested one, the earlier one, or any."""
     chosen: dict[str, int] = {}
     if wanted is not None:
         _demand(wanted)
@@ -72,5 +72,5 @@ def read_ports(path: Path) -> dict[str, int]:
 
 
 def write_ports(path: Path, ports: Mapping[str, int]) -> None:
-    """Remember the ports for the next run."""
+    """Save the ports for the next run."""
     path.write_text(json.dumps(ports), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Ask a broker, in its own protocol, whether it is ready. A port that only accepts is not."""
+"""Ask a broker, in its own protocol, whether it is ready. An open port is not enough."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENOUGH: Final = 4096
 
 
 def answers(probe: Probe, ports: Mapping[str, int]) -> bool:
-    """Send the question; say whether the answer is the right one. Never raises for a dead port."""
+    """Send the request; return whether the answer is right. Never raises for a closed port."""
     expected = probe.at + len(probe.expect)
     answer = b""
     try:

@@ -1,8 +1,8 @@
-"""Start a broker so that it outlives us, know it again, and stop it without a trace.
+"""Start a broker that outlives this process, recognise it later, and stop it completely.
 
-A process is known by its number, its start time and the boot it belongs to, so a number that was
-given to somebody else is never taken for a broker. All it starts carries its mark in the
-environment and is found by that.
+A process is identified by its number, its start time and the boot of the machine. So a number that
+now belongs to another process is never mistaken for a broker. All children of a broker have its
+mark in their environment and are found by it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TICK: Final = 0.02
 _KILLED: Final = 10.0
 
 _WAIT_FOR_GO: Final = 'read -r go && cd "$0" && exec "$@" </dev/null'
-"""The child waits until its state is on disk: kill us at any instant, no broker is unknown."""
+"""The child waits until its state is on disk, so a kill never leaves an unknown broker."""
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """One process, told apart from any later one with the same number."""
+    """One process, distinguished from any later process with the same number."""
 
     pid: int
     started: int
@@ -40,7 +40,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Spawned:
-    """A child that has not begun yet: `begin` lets it go."""
+    """A child process that waits for `begin`."""
 
     def __init__(self, identity: Identity, gate: int) -> None:
         self.identity: Final = identity
@@ -55,7 +55,7 @@ class Spawned:
 def spawn(
     command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path
 ) -> Spawned:
-    """Make a process of its own session, its output in the log; it waits for `begin`."""
+    """Create a process in its own session, with its output in the log; it waits for `begin`."""
     if not PROC.is_dir():
         raise Unavailable(
             "there is no /proc", code="no_proc", hint="brokers can be started on Linux only"
@@ -84,7 +84,7 @@ def spawn(
 
 
 def identify(pid: int) -> Identity:
-    """Give the identity of a process that lives now."""
+    """Return the identity of a running process."""
     fields = read_stat(pid)
     if fields is None:
         raise Unavailable(f"there is no process {pid}", code="no_process")
@@ -92,7 +92,7 @@ def identify(pid: int) -> Identity:
 
 
 def is_alive(identity: Identity) -> bool:
-    """Say whether this very process still runs; while one thread does, its ports are taken."""
+    """Return whether exactly this process still runs; one thread is enough to keep its ports."""
     _reap(identity.pid)
     fields = read_stat(identity.pid)
     return (
@@ -104,7 +104,7 @@ def is_alive(identity: Identity) -> bool:
 
 
 def find_marked(mark: str) -> list[Identity]:
-    """Find every living process that carries this mark: the broker and all that it started."""
+    """Find every running process with this mark: the broker and its children."""
     wanted = f"{MARK}={mark}".encode()
     return [
         Identity(pid, int(fields[19]), _boot())
@@ -116,7 +116,7 @@ def find_marked(mark: str) -> list[Identity]:
 def stop(
     identity: Identity, mark: str, limit: float, farewell: signal.Signals = signal.SIGTERM
 ) -> bool:
-    """Ask it to end, and make sure that nothing of it stays; whether it ended by itself in time."""
+    """Stop it with all its children; return whether it ended by itself in time."""
     willing = True
     if is_alive(identity):
         _signal(identity, farewell)
@@ -135,7 +135,7 @@ def stop(
 
 
 def tail(log: Path, lines: int = 12) -> str:
-    """Give the last lines a program wrote, without the insides of Java's stack traces."""
+    """Return the last lines of a log, without the inner lines of Java stack traces."""
     if not log.exists():
         return ""
     text = log.read_text(encoding="utf-8", errors="replace")

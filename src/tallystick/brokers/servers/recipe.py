@@ -1,8 +1,8 @@
-"""A broker's recipe as data: what to fetch, what to write, how to start it, how to ask if it is up.
+"""The recipe of a broker as data: downloads, files, the start command, the readiness check.
 
 One `Server` per broker, in `brokers/<name>/server.py`. Every text in it is a template: `$data` is
-the private data folder, `$install` what was fetched, `$port_<name>` a port of the machine, `$java`
-and `$python` the programs. Everything listens on the loopback address and nowhere else.
+the private data folder, `$install` the fetched program, `$port_<name>` a port of the machine,
+`$java` and `$python` the programs. Everything listens only on the loopback address.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Probe:
 
 
 def probe_http(port: str, path: str) -> Probe:
-    """Ask for a page; ready when it is there."""
+    """Make a probe that requests a page; the broker is ready when the page exists."""
     send = f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode()
     return Probe(port, send, b" 200 ", at=len("HTTP/1.1"))
 
@@ -90,29 +90,29 @@ class Server:
     command: tuple[str, ...]
     probe: Probe
     memory: int
-    """MB it takes at rest, for `tally doctor` and `tally broker list`."""
+    """Memory when idle in MB, for `tally doctor` and `tally broker list`."""
     says: str = ""
-    """What its log says when it is ready, where it answers before that."""
+    """The log text that shows that it is ready, if it answers before it is ready."""
     settles: tuple[str, float] = ("", 0.0)
-    """If this file of an earlier run is there, its log must be silent for so many seconds first."""
+    """If this file of an earlier run exists, the log must first be silent for this time."""
     admin: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
-    """Properties files made of the program's own: file -> (the program's file, our values)."""
+    """Properties files based on the program's own: file -> (the program's file, our values)."""
     folders: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     once: tuple[str, ...] = ()
     """A command to run before the first start on empty data."""
     once_makes: str = ""
-    """The file, under `$data`, that says it has been run."""
+    """The file under `$data` that shows that this command was run."""
     shared_classes: bool = False
     """Keep a class archive (AppCDS): JVM starts take half the time from the second one on."""
     farewell: Signals = SIGTERM
-    """What asks it to end without waiting for its clients."""
+    """The signal that stops it without waiting for its clients."""
     tidies: bool = False
-    """It must be given time to end even if nobody reads its data: killed, it leaves traces."""
+    """It needs time to end even if its data is not kept, because a kill leaves traces."""
     refuses_root: bool = False
-    """It does not run as root: root runs it as nobody, who may still read and write files."""
+    """It does not run as root: root starts it as `nobody`, with access to all files."""
 
     @property
     def uses_java(self) -> bool:
@@ -131,5 +131,5 @@ def override(text: str, values: Mapping[str, str]) -> str:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Put values into a template; an unknown name is a fault in the recipe and raises."""
+    """Put values into a template; an unknown name is an error in the recipe."""
     return Template(template).substitute(values)

@@ -1,4 +1,4 @@
-"""What is known of a running broker, on disk, so that any other process can find and stop it."""
+"""The state file of a running broker, so that any other process can find and stop it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """The URL a client dials."""
+        """The URL for clients."""
         return next(iter(self.urls.values()))
 
 
 def read_state(place: Place) -> Running | None:
-    """Read the state file; whether that process still lives is another question."""
+    """Read the state file; it does not show whether the process still runs."""
     try:
         text = place.state.read_bytes()
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def write_state(place: Place, running: Running) -> None:
 
 
 def forget(place: Place) -> None:
-    """Take the state file away."""
+    """Delete the state file."""
     place.state.unlink(missing_ok=True)
     place.state.with_suffix(".part").unlink(missing_ok=True)
 

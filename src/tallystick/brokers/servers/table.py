@@ -26,11 +26,11 @@ _ROWS: Final[Mapping[str, str]] = {
 NAMES: Final = tuple(_ROWS)
 
 STORES: Final = ("postgresql",)
-"""Those that carry no messages: the runtime keeps what it must remember in them."""
+"""Servers that carry no messages: the runtime stores its data in them."""
 
 
 def find_server(name: str) -> Server:
-    """Give a broker's recipe by name, or say which there are."""
+    """Return the recipe of a broker, or raise an error with the known names."""
     if name not in _ROWS:
         raise UsageError(
             f"there is no broker {name!r}",

@@ -1,4 +1,4 @@
-"""Unpack what was fetched and verified into one folder, ready to run."""
+"""Unpack the verified downloads into one folder, ready to run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["unpack"]
 
 
 def unpack(fetch: Fetch, files: Path, tree: Path) -> None:
-    """Make `tree` of `files`: packages side by side, what an archive holds, or jars as is."""
+    """Make `tree` from `files`: unpacked packages, the content of an archive, or the jars."""
     if isinstance(fetch, Debian):
         tree.mkdir()
         for package in sorted(files.iterdir()):

@@ -13,11 +13,11 @@ from tallystick.core.transport import Address, is_on, read_number
 __all__ = ["ACCESS", "read_access", "write_connection"]
 
 ACCESS: Final = ("emulator", "timeout", *TLS_OPTIONS)
-"""The options of a URL that say how to get in."""
+"""The options of a URL for address, TLS and login."""
 
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
 _NOBODY: Final = ("RootManageSharedAccessKey", "SAS_KEY_VALUE")
-"""What an emulator, which checks no login, is told."""
+"""The login for an emulator, which does not check it."""
 
 
 def read_access(address: Address) -> Callable[[], Any]:

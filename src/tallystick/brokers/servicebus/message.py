@@ -32,7 +32,7 @@ def write_message(frame: Frame, session: str) -> Any:
 
 
 def fits(batch: Any, message: Any) -> bool:
-    """Add a message to a batch; say whether there was room."""
+    """Add a message to a batch; return whether it had room."""
     from azure.servicebus.exceptions import MessageSizeExceededError  # noqa: PLC0415
 
     try:

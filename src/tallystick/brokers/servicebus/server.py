@@ -1,4 +1,4 @@
-"""Azure Service Bus: it cannot be downloaded, so this starts our own emulator, named as such.
+"""Azure Service Bus cannot be downloaded, so this starts our own emulator.
 
     python -m tallystick.brokers.servicebus.server --host 127.0.0.1 --port 5675 --lock 30
 

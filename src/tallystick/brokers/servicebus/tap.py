@@ -1,7 +1,7 @@
 """Peek at a queue: the service shows messages by their sequence numbers and locks none.
 
 It shows the messages in the queue at that moment: active, locked, deferred or scheduled. It does
-not see messages that are completed between two looks.
+not see messages that are completed between two polls.
 """
 
 from __future__ import annotations

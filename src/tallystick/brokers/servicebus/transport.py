@@ -49,7 +49,7 @@ _AHEAD: Final = 10
 a client that may have none hands back what comes between two calls, and what follows overtakes it.
 They are few, because the end of the session's lock counts as a delivery of each."""
 _FIRST: Final = 5.0
-"""Seconds for the first message of a session: it was given to us because it has one."""
+"""Seconds to wait for the first message of a new session, which surely has one."""
 _AT_ONCE: Final = 0.001
 _LONGEST_REASON: Final = 4096
 
@@ -83,7 +83,7 @@ class ServiceBusTransport:
         self._receivers: Final[dict[str, Any]] = {}
 
     def ensure(self, queues: Sequence[str]) -> None:
-        """Open a sender to each: a queue that does not exist is said now."""
+        """Open a sender to each queue; a queue that does not exist is an error now."""
         with self._talking():
             for queue in queues:
                 self._sender(queue)
@@ -158,11 +158,11 @@ class ServiceBusTransport:
         )
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:
-        """Complete; one whose lock is gone comes again, and the others are completed still.
+        """Complete; a message whose lock is lost is delivered again, the others are completed.
 
-        The service deals with a link's settlements in order, so only the last waits for its
-        answer: then all before it were heard. A lock that was lost on the way is not told then,
-        and brings its message again, as any lost lock does.
+        The service processes the settlements of a link in order, so only the last one waits for
+        its answer. If the lock of an earlier message is lost, this is not reported, and the
+        message is delivered again.
         """
         mine = [one for one in deliveries if self._is_mine(one)]
         stale = len(mine) < len(deliveries)
@@ -173,7 +173,7 @@ class ServiceBusTransport:
             raise lost()
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:  # noqa: ARG002
-        """Abandon it, which the service counts; one of a session is returned with it, uncounted."""
+        """Abandon it, which the service counts; in a session it is returned without counting."""
         if self._sessions and self._is_mine(delivery):
             self.leave(delivery)
         elif not self._settle(delivery, "abandon_message"):
@@ -187,7 +187,7 @@ class ServiceBusTransport:
         self.ack([delivery])
 
     def leave(self, delivery: Delivery) -> None:
-        """Do nothing: the end of its lock brings it back."""
+        """Do nothing: when its lock ends, the message is delivered again."""
         self._out.pop(id(delivery), None)
 
     def give_up(self, delivery: Delivery, reason: str) -> None:

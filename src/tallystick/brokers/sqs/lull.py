@@ -22,7 +22,7 @@ class Lull:
     seconds: float = 0.0
 
     def left(self, now: float) -> float:
-        """Give the seconds for which it is too early to ask."""
+        """Return the seconds until the next poll is allowed."""
         return self.until - now
 
     def note(self, found: int, now: float) -> None:

@@ -54,11 +54,11 @@ _OPTIONS: Final = (
 _BATCH: Final = 10
 _BATCH_BYTES: Final = 250_000
 _AT_ONCE: Final = 4
-"""So many requests are under way together at most; on a FIFO queue one, to keep its order."""
+"""Maximum requests at the same time; a FIFO queue gets one, to keep its order."""
 _LONGEST_POLL: Final = 20
 _SHORT: Final = 0.5
 _BUSY: Final = 0.02
-"""Seconds that a worker waits whose handlers are busy; one that waits longer wants an answer."""
+"""Maximum wait of a worker with busy handlers; with a longer wait the worker is idle."""
 _ATTRIBUTE_KEYS: Final = ("DataType", "StringValue", "BinaryValue")
 _GONE: Final = ("ReceiptHandleIsInvalid", "InvalidParameterValue", "MessageNotInflight")
 _NO_QUEUE: Final = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
@@ -93,7 +93,7 @@ class SqsTransport:
         self._crew: Final = ThreadPoolExecutor(_AT_ONCE, "tallystick-sqs")
 
     def ensure(self, queues: Sequence[str]) -> None:
-        """Make the queues that do not exist."""
+        """Create the queues that do not exist."""
         with self._talking():
             for queue in queues:
                 try:
@@ -123,9 +123,9 @@ class SqsTransport:
     def receive(self, queue: str, limit: int, timeout: float) -> list[Delivery]:
         """Ask for ten at a time; a wait of half a second or more is a long poll.
 
-        A request costs money: while tens come, no more of them are asked for together than came
-        already, and one that found nothing is repeated later and later while the worker is busy,
-        which comes back fifty times a second.
+        A request costs money. So the number of parallel requests is at most the number of full
+        batches that came before. After an empty poll, a busy worker (which calls this fifty times
+        a second) polls again with growing pauses.
         """
         poll = min(ceil(timeout), _LONGEST_POLL) if timeout >= _SHORT else 0
         lull = self._lulls.setdefault(queue, Lull())
@@ -179,7 +179,7 @@ class SqsTransport:
         return bool(answer.get("Failed"))
 
     def release(self, delivery: Delivery, delay: float = 0.0) -> None:
-        """Show it again after the delay."""
+        """Make it visible again after the delay."""
         with self._talking():
             self._client.change_message_visibility(
                 QueueUrl=self._url(delivery.queue),
@@ -193,13 +193,13 @@ class SqsTransport:
         self.ack([delivery])
 
     def leave(self, delivery: Delivery) -> None:
-        """Do nothing: its visibility timeout brings it back."""
+        """Do nothing: after its visibility timeout the message is delivered again."""
 
     def give_up(self, delivery: Delivery, reason: str) -> None:
         """Do nothing: the queue's RedrivePolicy decides."""
 
     def backlog(self, queue: str) -> int:
-        """Ask how many messages are visible, about."""
+        """Return the approximate number of visible messages."""
         with self._talking():
             answer = self._client.get_queue_attributes(
                 QueueUrl=self._url(queue), AttributeNames=["ApproximateNumberOfMessages"]

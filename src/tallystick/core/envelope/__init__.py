@@ -6,8 +6,8 @@ dropped with a warning, known members have one type at every occurrence, and tri
 white space only. `decode` gives an `Envelope` or raises `Rejected`; it never guesses.
 
     message     the value, its document, its canonical bytes
-    reading     body -> message: the quick way and the exact way
-    accepting   what a consumer does with it
+    reading     body -> message: the fast path and the exact path
+    accepting   the verdict of a consumer on a message
     making      a new message, or a changed copy
 """
 

@@ -74,8 +74,8 @@ class Envelope(Struct, frozen=True, gc=False, eq=False):
     """One message. Members that are absent or null read as None; `document` tells them apart.
 
     `job` is the identity after the alias rule. The `kept_` fields are ours alone: no JSON member
-    can reach them, because no value fits their type. A message that was made keeps the canonical
-    bytes of its payload, so that nothing done to the caller's values afterwards can alter it.
+    can set them, because no value fits their type. A new message keeps the canonical bytes of its
+    payload, so that later changes to the caller's values cannot alter it.
     """
 
     job: Any = UNSET

@@ -7,11 +7,11 @@
         connection.execute("INSERT INTO orders ...")
         outbox.add(connection, "urn:babel:orders:created", {"id": 7}, queue="orders")
 
-`add` writes the message's canonical bytes into a table beside your data; what is rolled back was
-never there. A relay (`tallystick.runtime.outbox.relay`) publishes the rows, in the order in which
-they were added to a queue, and marks them after the broker confirmed: a crash doubles a message and
-never loses one. Two transactions that are open at the same time have no order. With `telemetry` the
-current trace goes with the message.
+`add` writes the canonical bytes of the message into a table in your database. If you roll back, the
+row is gone too. A relay (`tallystick.runtime.outbox.relay`) publishes the rows of a queue in the
+order of adding, and marks them after the broker has confirmed them: a crash may duplicate a message
+but never loses one. Two transactions that are open at the same time have no order. With
+`telemetry`, the message carries the current trace.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DRIVERS: Final = {"sqlite": "sqlite3.Connection", "postgresql": "psycopg.Connec
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How many rows wait, were sent, and cannot be sent; and how old the oldest waiting one is."""
+    """The numbers of waiting, sent and failed rows, and the age of the oldest waiting row."""
 
     pending: int
     sent: int
@@ -77,7 +77,7 @@ class Outbox:
         return f"Outbox({str(self.url)!r})"
 
     def create(self) -> None:
-        """Make the tables, unless they are there."""
+        """Create the tables if they do not exist."""
         with self.database.borrow() as connection:
             self.database.create(connection, rows.TABLE, rows.CREATE)
 
@@ -94,7 +94,7 @@ class Outbox:
         group: str = "",
         delay: float | None = None,
     ) -> str:
-        """Add one message to your open transaction, and give its id. Nothing is sent yet."""
+        """Add one message to your open transaction and return its id. Nothing is sent yet."""
         kind = type(connection)
         name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
         if not isinstance(connection, _connection_type(self.url.kind)):
@@ -148,13 +148,13 @@ class Outbox:
         )
 
     def retry_faulty(self) -> int:
-        """Let every row that could not be sent be tried again; give how many."""
+        """Reset every failed row, so that it is sent again; return their number."""
         with self.database.borrow() as connection:
             self.database.create(connection, rows.TABLE, rows.CREATE)
             return len(self.database.run(connection, rows.RETRY))
 
     def close(self) -> None:
-        """End this outbox's own connections."""
+        """Close the connections of this outbox."""
         self.database.close()
 
 

@@ -1,4 +1,4 @@
-"""Reserve a queue for one relay; what a relay writes counts only while it holds the queue.
+"""Reserve a queue for one relay; a relay can write only while it holds the queue.
 
 On PostgreSQL the row of the queue is locked in the transaction that marks sent messages. A relay
 that is killed or loses its connection releases the lock at once and has written nothing. On SQLite
@@ -23,7 +23,7 @@ __all__ = ["Hold", "Lease", "Overtaken", "hold"]
 
 
 class Overtaken(Exception):
-    """The lease was over, and another relay has the queue now."""
+    """The lease has ended, and another relay has the queue now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,16 @@ class Lease:
 
 
 class Hold(Protocol):
-    """A queue in hand."""
+    """A queue that this relay holds."""
 
     def read(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
-        """Give rows."""
+        """Return rows."""
 
     def write(self, statement: str, values: Mapping[str, Any]) -> None:
-        """Write, if the queue is still in hand."""
+        """Write, if this relay still holds the queue."""
 
     def renew(self) -> None:
-        """See to it that there is time to send."""
+        """Renew the lease if too little of it is left for a send."""
 
 
 class _Locked:
@@ -93,7 +93,7 @@ class _Leased(_Locked):
 
 @contextmanager
 def hold(database: Database, queue: str, lease: Lease) -> Iterator[Hold | None]:
-    """Lend a queue while this relay alone works on it; None if another one does."""
+    """Hold a queue for this relay; None if another relay holds it."""
     own = {"queue": queue, "token": lease.token}
     with database.borrow() as connection:
         database.run(connection, rows.SEEN, own)

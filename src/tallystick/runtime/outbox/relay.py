@@ -43,7 +43,7 @@ _SWEPT_AT_ONCE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a relay works: rows at once, tries of a row; seconds of a lease, and of sent rows."""
+    """The settings of a relay: batch size, tries, and the seconds of a lease and of sent rows."""
 
     batch: int = 100
     poll: float = 0.5
@@ -129,7 +129,7 @@ class Relay:
         return total
 
     def step(self) -> Relayed:
-        """Publish one batch of every queue that has any and that no other relay works on."""
+        """Publish one batch of every queue that has waiting rows and no other relay."""
         with self._database.borrow() as connection:
             queues = [queue for (queue,) in self._database.run(connection, rows.QUEUES)]
             sweep = {"keep": self._terms.keep, "most": _SWEPT_AT_ONCE}

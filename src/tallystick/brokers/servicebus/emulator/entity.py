@@ -6,7 +6,7 @@
                             --defer--> deferred, taken by its sequence number only
                             --dead-letter--> the dead-letter queue, with its reason
 
-No I/O here; time comes in as a function. What has to outlive the process goes to `store`.
+No I/O here; the clock is a function argument. Data that must outlive the process goes to `store`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Refusal(Exception):
 
 
 def lock_lost() -> Refusal:
-    """Say that a lock is not there any more."""
+    """Make the refusal for a lock that no longer exists."""
     text = "the lock has expired, or the message is settled"
     return Refusal("com.microsoft:message-lock-lost", 410, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for every entity: how long a lock lasts, how many deliveries there are."""
+    """The rules of every entity: the length of a lock and the maximum of deliveries."""
 
     lock_seconds: float = 30.0
     max_deliveries: int = 10
@@ -62,13 +62,13 @@ class Held:
 
 
 class Keeping(Protocol):
-    """Where the messages of entities are kept."""
+    """The store for the messages of entities."""
 
     def keep(self, path: str, held: Held) -> None:
-        """Note a message as it is now."""
+        """Store the current state of a message."""
 
     def drop(self, path: str, sequence: int) -> None:
-        """Note that a message is gone."""
+        """Remove a message from the store."""
 
 
 class Entity:
@@ -103,7 +103,7 @@ class Entity:
         return held
 
     def restore(self, last: int, messages: Iterable[Held]) -> None:
-        """Take up messages that were kept; new ones are numbered after the last there was."""
+        """Load stored messages; new messages get numbers after the last one."""
         self._sequence = count(last + 1)
         for held in messages:
             self.messages[held.sequence] = held
@@ -113,7 +113,7 @@ class Entity:
                 self._back(held)
 
     def schedule(self, message: Message, due: float) -> int:
-        """Keep a message until it is due; it is appended then, with a new number."""
+        """Keep a message until its time; then append it with a new number."""
         held = Held(message, next(self._sequence), due, state="scheduled")
         self.messages[held.sequence] = held
         self._keep(held)
@@ -135,7 +135,7 @@ class Entity:
         return [name for _, name in heads]
 
     def take(self, session: str | None, barred: Iterable[str] = ()) -> Held | None:
-        """Take the next message of a session, or of all that are not barred."""
+        """Take the next message of a session, or of all sessions that are not locked."""
         if session is not None:
             heap = self._ready.get(session)
         else:
@@ -158,7 +158,7 @@ class Entity:
         return held.token
 
     def renew(self, token: UUID, until: float | None = None) -> float:
-        """Give a lock its whole time again."""
+        """Renew a lock for its full time."""
         held = self._find(token)
         held.until = self.clock() + self.rules.lock_seconds if until is None else until
         return held.until
@@ -174,24 +174,24 @@ class Entity:
         self.remove(self._unlock(token))
 
     def abandon(self, token: UUID, changes: Mapping[str, Any] | None = None) -> None:
-        """Hand it out again, counted."""
+        """Make it available again, and count the delivery."""
         held = self._unlock(token)
         held.message = add_properties(held.message, changes or {})
         self._counted(held)
 
     def release(self, token: UUID) -> None:
-        """Hand it out again, not counted, at its place in the order."""
+        """Make it available again at its place in the order, without counting."""
         self._back(self._unlock(token))
 
     def defer(self, token: UUID, changes: Mapping[str, Any] | None = None) -> None:
-        """Set it aside, to be asked for by number."""
+        """Defer it: it can be received only by its number."""
         held = self._unlock(token)
         held.message = add_properties(held.message, changes or {})
         held.state = "deferred"
         self._keep(held)
 
     def dead_letter(self, token: UUID, changes: Mapping[str, Any]) -> None:
-        """Move it to the dead-letter queue; the reasons are among the changes."""
+        """Move it to the dead-letter queue; the changes contain the reasons."""
         if self._bury is None:
             raise Refusal(
                 "amqp:not-allowed", 400, "a dead-letter queue has no dead-letter queue of its own"
@@ -213,11 +213,11 @@ class Entity:
         return wanted[:limit]
 
     def locked(self, session: str) -> list[Held]:
-        """Give what is locked in a session."""
+        """Return the locked messages of a session."""
         return [held for held in self._locks.values() if held.message.session == session]
 
     def tick(self) -> bool:
-        """Append what is due and end the locks whose time is over; say whether anything moved."""
+        """Append scheduled messages and end expired locks; return whether anything changed."""
         now, moved = self.clock(), False
         while self._later and self._later[0][0] <= now:
             held = self.messages.get(heappop(self._later)[1])

@@ -34,7 +34,7 @@ _LARGEST: Final = 1 << 20
 
 
 class Listener(Handler):
-    """Turns the events of all connections into moves of the space."""
+    """Applies the events of all connections to the entities."""
 
     def __init__(self, space: Space) -> None:
         self._space: Final = space
@@ -46,7 +46,7 @@ class Listener(Handler):
         event.container.schedule(_TICK, self)
 
     def on_timer_task(self, event: Any) -> None:
-        """End locks and sessions, append what is due, serve who waits."""
+        """End locks and sessions, append scheduled messages, serve waiting receivers."""
         event.container.schedule(_TICK, self)
         for name, entity in list(self._space.entities.items()):
             for link in self._space.sessions[name].expire():
@@ -56,7 +56,7 @@ class Listener(Handler):
         self._waiting = [one for one in self._waiting if not self._serve(one)]
 
     def on_reactor_quiesced(self, event: Any) -> None:  # noqa: ARG002 (proton's signature)
-        """Write what has changed, once for all events that came: answers leave after this."""
+        """Write all changes to disk once, before the answers are sent."""
         self._space.flush()
 
     def on_connection_bound(self, event: Any) -> None:
@@ -78,12 +78,12 @@ class Listener(Handler):
         event.session.open()
 
     def on_session_remote_close(self, event: Any) -> None:
-        """Close our side, and forget what was in it."""
+        """Close our side, and forget its links."""
         self._forget(event.connection, lambda link: link.session == event.session)
         event.session.close()
 
     def on_transport_closed(self, event: Any) -> None:
-        """Forget the links of a connection that is gone."""
+        """Forget the links of a closed connection."""
         if event.connection is not None:
             self._forget(event.connection, lambda _: True)
 
@@ -119,7 +119,7 @@ class Listener(Handler):
     on_link_remote_detach = on_link_remote_close
 
     def on_link_flow(self, event: Any) -> None:
-        """Use new credit; a drain uses up what is left of it."""
+        """Use new credit; a drain uses up the remaining credit."""
         link = event.link
         if link.is_receiver:
             return
@@ -131,7 +131,7 @@ class Listener(Handler):
             link.drained()
 
     def on_delivery(self, event: Any) -> None:
-        """Take a transfer, or the outcome of one of ours."""
+        """Process a transfer of a client, or the outcome of one of our deliveries."""
         delivery, link = event.delivery, event.link
         if link.is_sender:
             if isinstance(link.role, Outlet) and delivery.updated:

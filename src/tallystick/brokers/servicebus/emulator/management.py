@@ -1,7 +1,7 @@
 """The operations of `<entity>/$management` (brokers sheet, 10.8): one row each.
 
 A row takes the space, the entity's path and the request's body, and gives a status code and the
-reply's body. Arrays are arrays and lists are lists: the SDK for Go checks which.
+reply's body. AMQP arrays and lists are different types, and the SDK for Go checks the type.
 """
 
 from __future__ import annotations

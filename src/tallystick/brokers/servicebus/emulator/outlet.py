@@ -26,12 +26,12 @@ _STATES: Final = {"active": 0, "deferred": 1, "scheduled": 2}
 
 
 def in_milliseconds(seconds: float) -> timestamp:
-    """Give a time as AMQP carries it."""
+    """Return a time in milliseconds, as AMQP carries it."""
     return timestamp(int(seconds * 1000))
 
 
 def encode_held(held: Held, *, show_lock: bool = True) -> bytes:
-    """Encode a message as a receiver sees it; to peek shows no lock."""
+    """Encode a message for a receiver; a peeked message shows no lock."""
     annotations: dict[Any, Any] = {
         symbol("x-opt-sequence-number"): held.sequence,
         symbol("x-opt-enqueued-time"): in_milliseconds(held.enqueued),
@@ -57,9 +57,9 @@ class Outlet:
         self._settled: Final = link.remote_snd_settle_mode == Link.SND_SETTLED
 
     def hand_out(self) -> bool:
-        """Send one message if there is credit and a message; say whether there was.
+        """Send one message if there is credit and a message; return whether one was sent.
 
-        A link whose session's lock expired may have credit still: it gets nothing more.
+        If the lock of a session has expired, its link gets no more messages, even with credit.
         """
         if self.link.credit <= 0:
             return False
@@ -83,7 +83,7 @@ class Outlet:
         return True
 
     def settle(self, delivery: Any) -> None:
-        """Do what the client's outcome says, and answer it."""
+        """Apply the outcome of the client, and answer it."""
         state = delivery.remote_state
         if state not in _OUTCOMES:
             if delivery.settled:  # it forgot the delivery: the lock's end brings it back
@@ -98,7 +98,7 @@ class Outlet:
         delivery.settle()
 
     def close(self) -> None:
-        """Let go of the session; other locks last until they expire."""
+        """Release the session; other locks last until they expire."""
         if self.session is not None:
             self.sessions.free(self.session, self.link)
 

@@ -27,7 +27,7 @@ Answer = tuple[dict[str, Any], dict[str, Any] | None]
 
 
 def is_request_node(path: str) -> bool:
-    """Whether a node answers requests instead of holding messages."""
+    """Return whether a node answers requests and holds no messages."""
     return path == CBS or path.lower().endswith(MANAGEMENT)
 
 
@@ -45,7 +45,7 @@ class Outbox:
         self.flush()
 
     def flush(self) -> None:
-        """Send what the credit allows, settled."""
+        """Send as many replies as the credit allows, settled."""
         while self._waiting and self.link.credit > 0:
             self._number += 1
             delivery = self.link.delivery(f"{self._number}")
@@ -55,7 +55,7 @@ class Outbox:
 
 
 def reply_to_request(space: Space, path: str, data: bytes) -> tuple[Message, str]:
-    """Answer one request; give the reply and where the client wants it."""
+    """Answer one request; return the reply and the address that the client named."""
     request = Message()
     request.decode(data)
     status, body = _accept() if path == CBS else _manage(space, path, request)
@@ -85,7 +85,7 @@ def _manage(space: Space, path: str, request: Message) -> Answer:
 
 
 def choose_outbox(outboxes: Iterable[Outbox], reply_to: str, session: Any) -> Outbox | None:
-    """Find the link that a reply goes out on."""
+    """Find the link for a reply."""
 
     def rank(box: Outbox) -> tuple[bool, bool]:
         named = reply_to in (box.link.remote_target.address, box.link.name)

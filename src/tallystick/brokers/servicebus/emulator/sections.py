@@ -31,7 +31,7 @@ _SIZED: Final = {0xA: 1, 0xB: 4, 0xC: 1, 0xD: 4, 0xE: 1, 0xF: 4}
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it was sent: its header's priority, its annotations, its bare bytes."""
+    """One message as it was sent: the priority of its header, its annotations, its bare bytes."""
 
     bare: bytes
     session: str | None = None
@@ -41,7 +41,7 @@ class Message:
 
 
 def read_message(data: bytes) -> Message:
-    """Take one encoded message apart."""
+    """Split one encoded message into its parts."""
     header: list[Any] = []
     annotations: dict[Any, Any] = {}
     fields: list[Any] = []
@@ -66,8 +66,8 @@ def read_message(data: bytes) -> Message:
 def read_transfer(data: bytes) -> list[Message]:
     """Give the messages of one transfer: one, or those of a batch.
 
-    A batch has message-format 0x80013700, which proton does not show: it is known by its content,
-    data sections that each hold a whole message.
+    A batch has message-format 0x80013700, but proton does not show it. So a batch is recognised by
+    its content: data sections that each contain a complete message.
     """
     inner = [_binary(data[inside:end]) for code, _, inside, end in _split(data) if code == DATA]
     if inner and all(_is_message(one) for one in inner):
@@ -168,7 +168,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any], bytes]]] = {
     timestamp: lambda value: b"\x83" + pack(">q", value),
     UUID: lambda value: b"\x98" + value.bytes,
 }
-"""The types of our own annotations; every message that is handed out has some."""
+"""The types of our own annotations; every delivered message has some."""
 
 
 def _encode_map(code: int, held: Mapping[Any, Any]) -> bytes:

@@ -30,11 +30,11 @@ class Sessions:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """Name the sessions that somebody holds."""
+        """Return the names of the sessions that have a holder."""
         return tuple(self._holds)
 
     def accept(self, name: str | None, holder: Any) -> str | None:
-        """Give a session to a holder: the one named, or the next that is free and has messages."""
+        """Give a session to a holder: the named one, or the next free one with messages."""
         if name is not None and name in self._holds:
             text = f"another receiver holds the session {name!r}"
             raise Refusal("com.microsoft:session-cannot-be-locked", 409, text)
@@ -46,11 +46,11 @@ class Sessions:
         return name
 
     def until(self, name: str) -> float:
-        """Say when the lock of a session ends."""
+        """Return the time when the lock of a session ends."""
         return self._find(name).until
 
     def renew(self, name: str) -> float:
-        """Give the lock of a session its whole time again."""
+        """Renew the lock of a session for its full time."""
         hold = self._find(name)
         hold.until = self._end()
         for held in self._entity.locked(name):
@@ -59,14 +59,14 @@ class Sessions:
         return hold.until
 
     def is_held(self, name: str, holder: Any) -> bool:
-        """Say whether this holder has a session still."""
+        """Return whether this holder still has a session."""
         hold = self._holds.get(name)
         return hold is not None and hold.holder == holder
 
     def free(self, name: str, holder: Any) -> None:
         """End a session whose link has closed; its messages go back uncounted.
 
-        A link that held it before its lock expired closes later: it is somebody else's by then.
+        If its lock expired before the link closed, the session may already have another holder.
         """
         if not self.is_held(name, holder):
             return
@@ -77,18 +77,18 @@ class Sessions:
                 self._entity.release(held.token)
 
     def expire(self) -> list[Any]:
-        """End the sessions whose time is over; give their holders."""
+        """End the expired sessions; return their holders."""
         now = self._entity.clock()
         over = [name for name, hold in self._holds.items() if hold.until <= now]
         return [self._holds.pop(name).holder for name in over]
 
     def read_state(self, name: str) -> bytes | None:
-        """Give what is kept with a session."""
+        """Return the state of a session."""
         self._find(name)
         return self._states.get(name)
 
     def write_state(self, name: str, state: bytes | None) -> None:
-        """Keep something with a session."""
+        """Store the state of a session."""
         self._find(name)
         if state is None:
             self._states.pop(name, None)
@@ -96,7 +96,7 @@ class Sessions:
             self._states[name] = state
 
     def names(self) -> list[str]:
-        """Name the sessions that have messages or a state."""
+        """Return the names of the sessions that have messages or a state."""
         messages = self._entity.messages.values()
         return sorted({one.message.session for one in messages if one.message.session}
                       | set(self._states))  # fmt: skip

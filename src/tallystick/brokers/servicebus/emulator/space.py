@@ -46,12 +46,12 @@ class Space:
             self.find(path).restore(last, messages)
 
     def flush(self) -> None:
-        """Write to the disk what must outlive the process."""
+        """Write the data that must outlive the process to disk."""
         if self._store is not None:
             self._store.flush()
 
     def find(self, path: str) -> Entity:
-        """Give an entity, made if it is new."""
+        """Return an entity; create it if it is new."""
         name = path.lower()
         if name not in self.entities:
             bury = None if name.endswith(DEAD) else partial(self.find, path + "/$DeadLetterQueue")
@@ -70,7 +70,7 @@ class Space:
         return self.sessions[entity.path.lower()]
 
     def send(self, path: str, messages: list[Message]) -> list[Entity]:
-        """Put messages in; say where they went."""
+        """Add messages; return the entities that got them."""
         entities = self.entities_of(path)
         for entity in entities:
             for message in messages:

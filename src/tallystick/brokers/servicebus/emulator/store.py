@@ -44,20 +44,20 @@ class Store:
         self._last: dict[str, int] = {}
 
     def name(self, path: str) -> None:
-        """Note that an entity is there."""
+        """Record a new entity."""
         self._last.setdefault(path, 0)
 
     def keep(self, path: str, held: Held) -> None:
-        """Note a message as it is now."""
+        """Record the current state of a message."""
         self._changes[path, held.sequence] = held
         self._last[path] = max(self._last.get(path, 0), held.sequence)
 
     def drop(self, path: str, sequence: int) -> None:
-        """Note that a message is gone."""
+        """Record that a message is removed."""
         self._changes[path, sequence] = None
 
     def flush(self) -> None:
-        """Write everything noted since the last time."""
+        """Write all changes since the last flush."""
         if not self._changes and not self._last:
             return
         kept = [(*key, *_row(held)) for key, held in self._changes.items() if held is not None]
@@ -83,7 +83,7 @@ class Store:
             )
 
     def close(self) -> None:
-        """Write what is noted, and end."""
+        """Write the recorded changes, and close the file."""
         self.flush()
         self._store.close()
 
