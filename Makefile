@@ -37,7 +37,7 @@ layers: setup
 WORKERS ?= 4
 
 unit: setup
-	tools/browser
+	tools/programs
 	$(BIN)/pytest -q -n $(WORKERS)
 
 impostors: setup

@@ -84,7 +84,6 @@ def test_bash_offers_every_noun(scripts: Path) -> None:
     assert {*shown} >= {*NOUNS}
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize(("line", "offered"), ASKED)
 def test_fish_completes(scripts: Path, line: str, offered: set[str]) -> None:
     script = f"source {scripts}/tally.fish; source {scripts}/bqschema.fish; complete -C '{line}'"
@@ -92,7 +91,6 @@ def test_fish_completes(scripts: Path, line: str, offered: set[str]) -> None:
     assert {row.split("\t")[0] for row in shown} >= offered
 
 
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 @pytest.mark.parametrize(("line", "offered"), ASKED)
 def test_zsh_completes(scripts: Path, line: str, offered: set[str]) -> None:
     """Type the line and a tab into a zsh of its own; the list or the word appears."""

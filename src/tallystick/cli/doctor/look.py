@@ -7,7 +7,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from tallystick.core.extras import EXTRAS, missing_modules
 
 __all__ = [
     "Look",
+    "find_cargo",
     "find_compiler",
     "find_disk",
     "find_java_version",
@@ -68,11 +69,13 @@ def _on_path(name: str) -> str:
     return path
 
 
-def _ask_version(path: str, ask: str, oldest: tuple[int, ...]) -> str:
+def _ask_version(
+    path: str, ask: str, oldest: tuple[int, ...], environment: Mapping[str, str] | None = None
+) -> str:
     try:
         answer = subprocess.run(  # noqa: S603 (a program of the table)
             [path, ask], capture_output=True, text=True, errors="replace",
-            timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL,
+            timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL, env=environment,
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
         raise Unavailable(f"{path} does not answer", code="broken") from late
@@ -136,6 +139,14 @@ def find_javac() -> str:
     """Give the path of the Java compiler: in JAVA_HOME, or on the PATH."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("javac", path=f"{home}/bin" if home else None) or _on_path("javac")
+
+
+def find_cargo() -> str:
+    """Give the version of cargo; rustup keeps its toolchains beside it, wherever HOME points."""
+    path = _on_path("cargo")
+    toolchains = Path(path).parent.parent.parent / ".rustup"
+    beside = {"RUSTUP_HOME": str(toolchains)} if toolchains.is_dir() else {}
+    return _ask_version(path, "--version", (1, 88), {**beside, **os.environ})
 
 
 def find_compiler() -> str:
