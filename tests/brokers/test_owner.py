@@ -170,7 +170,8 @@ def test_a_test_run_that_is_killed_leaves_nothing(tmp_path: Path, options: tuple
     said, few = tmp_path / "said", 2 if options[1] == "2" else 1
     command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider"]
     environment = {**os.environ, "SAID": str(said), "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTEST_XDIST_WORKER", None)
+    for outer in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):  # of the outer run
+        environment.pop(outer, None)
     with ExitStack() as stack:
         run = stack.enter_context(
             subprocess.Popen(
