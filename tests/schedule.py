@@ -1,6 +1,7 @@
 """How the tests are spread over the workers of xdist: file by file, the longest first.
 
 A file stays on one worker, and so do the files of the pipeline: their Spark session starts once.
+The pages of the documentation need nothing of each other, so each goes to the next free worker.
 `tests/seconds.txt` has the seconds of every file in one run; only the order counts. A file that is
 not listed counts as a long one. `python -m tests.schedule REPORT.xml` prints the list anew from the
 report of `pytest --junit-xml=REPORT.xml`.
@@ -21,8 +22,9 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 SECONDS = Path(__file__).with_name("seconds.txt")
 SPARK = "tests/pipeline/"
-ALONE = {f"{SPARK}test_cluster.py", f"{SPARK}test_session.py"}
-"""Tests of the pipeline that start a Spark of their own."""
+ALONE = {f"{SPARK}test_cluster.py", f"{SPARK}test_export.py", f"{SPARK}test_session.py"}
+"""Tests of the pipeline that do not use the shared Spark session."""
+PAGES = "tests/docs/test_commands.py"
 UNKNOWN = 60
 """Seconds of a file that is not listed: it must not come last."""
 
@@ -30,6 +32,8 @@ UNKNOWN = 60
 def scope_of(nodeid: str) -> str:
     """Name what stays together on one worker."""
     file = nodeid.partition("::")[0]
+    if file == PAGES:
+        return nodeid
     return SPARK if file.startswith(SPARK) and file not in ALONE else file
 
 

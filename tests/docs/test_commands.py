@@ -47,7 +47,7 @@ RUN: Final = ("console", "sh", "python")
 FOLLOWED: Final = [
     page for page in PAGES if any(block.language in (*RUN, *READ) for block in read_blocks(page))
 ]
-SECONDS: Final = 300
+SECONDS: Final = 900
 """The longest that one command of a page may take, on a busy machine."""
 
 

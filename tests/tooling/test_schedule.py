@@ -25,6 +25,8 @@ def test_a_file_stays_together_and_so_does_what_needs_spark() -> None:
     assert scope_of("tests/pipeline/test_run.py::test_one") == "tests/pipeline/"
     assert scope_of("tests/pipeline/page/test_x.py::test_one") == "tests/pipeline/"
     assert scope_of("tests/pipeline/test_cluster.py::test_one") == "tests/pipeline/test_cluster.py"
+    page = "tests/docs/test_commands.py::test_a_page_works_as_printed[README.md]"
+    assert scope_of(page) == page
     assert read_seconds("2 tests/pipeline/test_run.py\n3 tests/pipeline/test_page.py") == {
         "tests/pipeline/": 5
     }
