@@ -28,8 +28,25 @@ def test_an_archive_is_of_one_installation(tmp_path: Path, monkeypatch: pytest.M
     for home in ("one", "other", "one"):
         (tmp_path / home / "jars").mkdir(parents=True, exist_ok=True)
         monkeypatch.setenv("SPARK_HOME", str(tmp_path / home))
-        names.append(session._archive())
+        names.append(session._archive([]))
     assert names[0] == names[2] != names[1]
+
+
+def test_an_archive_serves_only_a_java_with_the_same_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small work crashed with an archive of large work, which has another kind of locks."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(atexit, "register", lambda *_: None)
+
+    def names() -> set[str]:
+        flags = (flag for small in (True, False) for flag in session._java_options(small=small))
+        return {Path(flag.partition("=")[2]).stem for flag in flags if ".jsa" in flag}
+
+    plain = names()
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseBiasedLocking")
+    assert len(plain) == 2
+    assert len(plain | names()) == 4
 
 
 def test_jars_that_were_installed_anew_need_another_archive(
@@ -38,13 +55,13 @@ def test_jars_that_were_installed_anew_need_another_archive(
     jars = tmp_path / "jars"
     jars.mkdir()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    before = session._archive()
+    before = session._archive([])
     os.utime(jars, (1, 1))
-    assert session._archive() != before
+    assert session._archive([]) != before
 
 
 def test_the_archives_used_last_are_kept_and_none_that_was_left_unfinished(tmp_path: Path) -> None:
-    for age in range(5):
+    for age in range(6):
         place = tmp_path / f"spark-{age}.jsa"
         place.touch()
         os.utime(place, (1000 - age, 1000 - age))
@@ -52,7 +69,7 @@ def test_the_archives_used_last_are_kept_and_none_that_was_left_unfinished(tmp_p
         (tmp_path / f"spark-9.jsa.{process}").touch()
     session._sweep(tmp_path)
     found = {one.name for one in tmp_path.iterdir()}
-    assert found == {*(f"spark-{age}.jsa" for age in range(3)), f"spark-9.jsa.{os.getpid()}"}
+    assert found == {*(f"spark-{age}.jsa" for age in range(4)), f"spark-9.jsa.{os.getpid()}"}
 
 
 Java = Callable[[str], "subprocess.Popen[bytes]"]
@@ -63,7 +80,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Name the archive in a cache of its own; nothing happens at the end of these tests."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(atexit, "register", lambda *_: None)
-    return session._archive()
+    return session._archive([session._QUIET, *session._SMALL.split()])
 
 
 @pytest.fixture
@@ -107,7 +124,7 @@ def test_an_archive_that_was_used_counts_as_new(archive: Path) -> None:
 def test_a_cache_that_may_not_be_written_or_read_is_done_without(
     refused: list[str], archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_archive", lambda: archive)
+    monkeypatch.setattr(session, "_archive", lambda _: archive)
     with monkeypatch.context() as closed:
         for method in refused:
             closed.setattr(Path, method, refuse)

@@ -27,7 +27,7 @@ from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.extras import importing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -49,8 +49,9 @@ _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 """Java takes one collector: where the user's environment names one, ours is left out."""
 _JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
-_KEPT: Final = 3
-"""Archives of so many installations are kept: each has some 180 MB."""
+_KEPT: Final = 4
+"""Maximum archives in the cache: each has some 180 MB; an installation has two, for small and for
+large work."""
 _END: Final = 60.0
 """Seconds that Java has to end in; it writes the archive meanwhile."""
 _SMALL_WORK: Final = {
@@ -150,7 +151,7 @@ def _java_options(*, small: bool) -> list[str]:
     if any(_COLLECTOR.search(os.environ.get(name, "")) for name in _JAVA_VARIABLES):
         chosen = _COLLECTOR.sub("", chosen)
     options = [_QUIET, *chosen.split()]
-    archive = _archive()
+    archive = _archive(options)
     if _has_bytes(archive):
         with suppress(OSError):  # another's archive may be used, but not marked as used
             os.utime(archive)
@@ -165,11 +166,14 @@ def _java_options(*, small: bool) -> list[str]:
     return [*options, f"-XX:ArchiveClassesAtExit={written}"]
 
 
-def _archive() -> Path:
-    """Name the archive after the Java, the jars and the folder that it belongs to."""
+def _archive(options: Sequence[str]) -> Path:
+    """Name the archive after the Java, its options, the jars and the folder that it belongs to.
+
+    Java crashes when it collects with an archive that was written under another kind of locks.
+    """
     from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415
 
-    told = __version__
+    told = "\0".join([__version__, *options, *(os.environ.get(v, "") for v in _JAVA_VARIABLES)])
     for one in (Path(shutil.which(_java()) or _java()), Path(_find_spark_home()) / "jars"):
         there = one.resolve()
         told += f"\0{there}\0{there.stat().st_mtime_ns if there.exists() else 0}"
