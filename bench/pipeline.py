@@ -35,12 +35,15 @@ from tallystick import standard
 from tallystick.pipeline.capture import write_parquet
 from tallystick.pipeline.ingest import Job, rules_of
 from tallystick.pipeline.judge_many import judge_body
-from tallystick.pipeline.plain import make_tables
-from tallystick.pipeline.planted import plant, write_registry
 from tallystick.pipeline.run import make_plan, registry_hash, run
 from tallystick.pipeline.session import open_session
 from tallystick.pipeline.tables.deliveries import pair_events
 from tallystick.schemas.catalog import load_catalog, self_contained
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.pipeline.plain import make_tables
+from tests.pipeline.planted import plant, write_registry
 
 FILES = 8
 
@@ -279,5 +282,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     main()

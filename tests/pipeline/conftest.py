@@ -22,6 +22,6 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tallystick.pipeline.planted import write_registry  # noqa: PLC0415
+    from tests.pipeline.planted import write_registry  # noqa: PLC0415
 
     return write_registry(tmp_path_factory.mktemp("registry"))

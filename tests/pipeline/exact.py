@@ -28,13 +28,13 @@ from tallystick.pipeline import ingest
 from tallystick.pipeline.capture import Record, write_parquet
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import table_files
-from tallystick.pipeline.plain import make_tables
-from tallystick.pipeline.planted import WAYS, plant, write_registry
 from tallystick.pipeline.replay import replay
 from tallystick.pipeline.run import make_plan, run
 from tallystick.pipeline.session import open_session
 from tallystick.pipeline.tables import TABLES
 from tests.pipeline.hostile import records as hostile_records
+from tests.pipeline.plain import make_tables
+from tests.pipeline.planted import WAYS, plant, write_registry
 
 LEAST = 450
 SHOWN = 4

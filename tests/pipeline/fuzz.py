@@ -19,10 +19,10 @@ from tallystick.pipeline.capture import Record
 from tallystick.pipeline.ingest import widen
 from tallystick.pipeline.judge import Judged, Rules, build_rules, judge_record
 from tallystick.pipeline.judge_many import _judge_quickly, judge_body, judge_records
-from tallystick.pipeline.planted import write_registry
 from tallystick.schemas.catalog import load_catalog
 from tests.pipeline.hostile import records
 from tests.pipeline.personal import people, write_random_registry
+from tests.pipeline.planted import write_registry
 
 BATCH = 2000
 SCHEMAS = 20

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from tallystick.pipeline.capture import Record
-from tallystick.pipeline.planted import plant
+from tests.pipeline.planted import plant
 
 PIECES = [
     b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"\\u0041", b"\\ud800", b"\\u0000", b"1e400",

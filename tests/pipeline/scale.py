@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tallystick.pipeline.planted import WAYS, write_registry
 from tallystick.pipeline.run import make_plan, run
 from tallystick.pipeline.session import open_session
+from tests.pipeline.planted import WAYS, write_registry
 
 PAD = "QUJD" * 300
 FILES = 16

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from tallystick.pipeline import run
 from tallystick.pipeline.lake import read_manifest
-from tallystick.pipeline.planted import plant
 from tests.pipeline.cluster import CONF, kill_all, start_cluster, worker_of
 from tests.pipeline.held import held_environment, read_run, read_tables, running, wait_held
+from tests.pipeline.planted import plant
 from tests.pipeline.test_run import write_files
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import pytest
 from tallystick.pipeline.capture import Record, write_capture
 from tallystick.pipeline.digest import digest_lake
 from tallystick.pipeline.lake import table_files
-from tallystick.pipeline.plain import make_tables
-from tallystick.pipeline.planted import plant
 from tallystick.pipeline.run import make_plan, run
 from tallystick.report.traffic import build_traffic_page
 from tests.pipeline.exact import differences
+from tests.pipeline.plain import make_tables
+from tests.pipeline.planted import plant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,9 +19,9 @@ from tallystick.pipeline.drifts import body_drifts
 from tallystick.pipeline.exposures import looks_personal
 from tallystick.pipeline.judge import Rules, build_rules, judge_record
 from tallystick.pipeline.judge_many import judge_body, judge_records
-from tallystick.pipeline.planted import BREAKS, WAYS, plant
 from tallystick.schemas.catalog import load_catalog, parse_catalog
 from tests.pipeline.fuzz import compare, compare_people, judge_both_ways
+from tests.pipeline.planted import BREAKS, WAYS, plant
 
 
 @pytest.fixture(scope="module")

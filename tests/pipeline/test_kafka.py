@@ -28,13 +28,13 @@ from tallystick.pipeline import run
 from tallystick.pipeline.capture import Record
 from tallystick.pipeline.kafka import find_partitions, read_access
 from tallystick.pipeline.lake import Lake, open_lake, write_json
-from tallystick.pipeline.planted import plant
 from tallystick.pipeline.ranges import check_grown, check_unread, find_new
 from tallystick.pipeline.read import read_records
 from tallystick.pipeline.sources import Source, split
 from tallystick.pipeline.stream import make_stream
 from tallystick.runtime.tap import tapping
 from tests.pipeline.held import wait_for
+from tests.pipeline.planted import plant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,9 @@ from tallystick.cli import main
 from tallystick.pipeline import run
 from tallystick.pipeline.capture import write_capture
 from tallystick.pipeline.digest import FAULTS, SERIES, digest_lake
-from tallystick.pipeline.planted import ERROR, SKEW, WAYS, Planted, Truth, plant, way_of
 from tallystick.pipeline.tables import TABLES
 from tests.browser import browse
+from tests.pipeline.planted import ERROR, SKEW, WAYS, Planted, Truth, plant, way_of
 from tests.pipeline.test_digest import write_lake
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pytest
 from tallystick.core.errors import TallystickError
 from tallystick.pipeline import read
 from tallystick.pipeline.capture import COLUMNS, write_capture
-from tallystick.pipeline.planted import plant
 from tallystick.pipeline.read import read_records
 from tallystick.pipeline.sources import find_sources, split
+from tests.pipeline.planted import plant
 
 
 def lines_of(count: int = 300) -> list[bytes]:

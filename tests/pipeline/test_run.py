@@ -21,9 +21,6 @@ from tallystick.pipeline.capture import write_capture, write_parquet
 from tallystick.pipeline.judge import build_rules, judge_record
 from tallystick.pipeline.lake import open_lake, read_manifest, table_files
 from tallystick.pipeline.parts import finish_part
-from tallystick.pipeline.plain import make_tables
-from tallystick.pipeline.planted import ERROR, WAYS, Truth, plant, way_of
-from tallystick.pipeline.planted import Planted as PlantedRecord
 from tallystick.pipeline.replay import replay
 from tallystick.pipeline.show import read_rows
 from tallystick.pipeline.sources import split
@@ -31,6 +28,9 @@ from tallystick.pipeline.table import is_one_of
 from tallystick.pipeline.tables import TABLES
 from tallystick.schemas.catalog import load_catalog
 from tests.pipeline.exact import differences
+from tests.pipeline.plain import make_tables
+from tests.pipeline.planted import ERROR, WAYS, Truth, plant, way_of
+from tests.pipeline.planted import Planted as PlantedRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -193,7 +193,7 @@ class Planted(NamedTuple):
 
 def choose(count: int, seed: int, broken: float) -> Truth:
     """Decide which messages carry which fault; no message carries two."""
-    random = Random(seed)  # noqa: S311 - a plan, not a secret
+    random = Random(seed)
     most = range(count // 20, count - count // 20)
     free = random.sample(most, min(len(most), max(60, count // 3)))
     truth = Truth(messages=count)
