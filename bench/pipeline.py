@@ -32,7 +32,6 @@ import orjson
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tallystick import standard
-from tallystick.pipeline.capture import write_parquet
 from tallystick.pipeline.ingest import Job, rules_of
 from tallystick.pipeline.judge_many import judge_body
 from tallystick.pipeline.run import make_plan, registry_hash, run
@@ -42,6 +41,7 @@ from tallystick.schemas.catalog import load_catalog, self_contained
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.pipeline.captures import write_parquet
 from tests.pipeline.plain import make_tables
 from tests.pipeline.planted import plant, write_registry
 

@@ -25,13 +25,14 @@ import duckdb
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tallystick.pipeline import ingest
-from tallystick.pipeline.capture import Record, write_parquet
+from tallystick.pipeline.capture import Record
 from tallystick.pipeline.judge import build_rules
 from tallystick.pipeline.lake import table_files
 from tallystick.pipeline.replay import replay
 from tallystick.pipeline.run import make_plan, run
 from tallystick.pipeline.session import open_session
 from tallystick.pipeline.tables import TABLES
+from tests.pipeline.captures import write_parquet
 from tests.pipeline.hostile import records as hostile_records
 from tests.pipeline.plain import make_tables
 from tests.pipeline.planted import WAYS, plant, write_registry

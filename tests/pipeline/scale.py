@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tallystick.core.capture import Capture, write
+from tallystick.core.frame import Frame
 from tallystick.pipeline.run import make_plan, run
 from tallystick.pipeline.session import open_session
 from tests.pipeline.planted import WAYS, write_registry
@@ -41,20 +43,18 @@ def messages(start: int, stop: int, *, skewed: bool, pad: str) -> Iterator[bytes
         way = WAYS[3] if hot else WAYS[number % len(WAYS)]
         trace = 0 if hot else number + 1
         data = way.data % {"n": number + 1, "cents": number % 900 + 1}
-        body = json.dumps(
+        body = (
             f'{{"job":"{way.urn}","trace_id":"{trace:08x}-0000-4000-8000-{trace:012x}",'
             f'"data":{data},"meta":{{"id":"{number:08x}-0000-4000-8000-{number:012x}",'
             f'"queue":"{way.queue}","lang":"{way.lang}","schema_version":1,'
             f'"created_at":{1_749_132_727_000 + number}}},"attempts":0}}'
         )
+        frame = Frame(body.encode(), {"headers": {"baggage": pad}})
         at = 1_749_132_727_000_000_000 + number * 1_000_000
         for direction, node, when in (("sent", way.sender, at),
                                       ("received", way.receiver, at + 3_000_000)):  # fmt: skip
-            yield (
-                f'{{"kind":"capture","format":1,"direction":"{direction}","broker":"kafka",'
-                f'"queue":"{way.queue}","node":"{node}","at":{when},"clock_error":1000,'
-                f'"sequence":{number},"body":{body},"sections":{{"headers":{{"baggage":"{pad}"}}}}}}\n'
-            ).encode()
+            capture = Capture(direction, "kafka", way.queue, node, when, number, frame, 1000)
+            yield write(capture) + b"\n"
 
 
 def write_messages(folder: Path, count: int, *, skewed: bool = False, pad: str = "") -> int:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from tallystick.pipeline.capture import Record, write_capture
+from tallystick.pipeline.capture import Record
 from tallystick.pipeline.digest import digest_lake
 from tallystick.pipeline.lake import table_files
 from tallystick.pipeline.run import make_plan, run
 from tallystick.report.traffic import build_traffic_page
+from tests.pipeline.captures import write_line
 from tests.pipeline.exact import differences
 from tests.pipeline.plain import make_tables
 from tests.pipeline.planted import plant
@@ -67,7 +68,7 @@ def lakes(
     spark: SparkSession, registry: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("extremes")
-    (folder / "a.jsonl").write_bytes(b"".join(write_capture(one) + b"\n" for one in captures()))
+    (folder / "a.jsonl").write_bytes(b"".join(write_line(one) + b"\n" for one in captures()))
     plan = make_plan([str(folder / "a.jsonl")], registry, folder / "lake")
     left = folder / "lake" / "parts" / plan.rules / plan.fresh[0].key / "messages-00009.parquet"
     left.parent.mkdir(parents=True)

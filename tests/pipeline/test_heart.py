@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from tallystick.brokers import BROKERS
 from tallystick.core.binding import project
 from tallystick.core.capture import Capture, write
+from tallystick.core.capture_columns import COLUMNS, CaptureRow, arrow_schema
 from tallystick.core.envelope import decode
 from tallystick.core.scan import MAX_BYTES
-from tallystick.pipeline.capture import Record, read_line, write_capture
+from tallystick.pipeline.capture import Record, read_line
 from tallystick.pipeline.drifts import body_drifts
 from tallystick.pipeline.exposures import looks_personal
+from tallystick.pipeline.ingest import WIDE
 from tallystick.pipeline.judge import Rules, build_rules, judge_record
 from tallystick.pipeline.judge_many import judge_body, judge_records
+from tallystick.pipeline.tables import TABLES
 from tallystick.schemas.catalog import load_catalog, parse_catalog
+from tests.pipeline.captures import write_line
 from tests.pipeline.fuzz import compare, compare_people, judge_both_ways
 from tests.pipeline.planted import BREAKS, WAYS, plant
 
@@ -256,8 +261,21 @@ def test_a_value_is_evidence_by_form_or_by_checksum(value: Any, told: Any) -> No
 def test_a_capture_is_read_back_as_it_was_written() -> None:
     _, planted = plant(200)
     for _, _, record in planted:
-        line = write_capture(record)
+        line = write_line(record)
         assert read_line(line, record.source, record.position) == record
+
+
+def test_a_record_is_a_row_at_its_place() -> None:
+    assert Record._fields == ("source", "position", *CaptureRow._fields, "fault", "reason")
+    hints = get_type_hints(Record)
+    assert {name: hints[name] for name in COLUMNS} == get_type_hints(CaptureRow)
+
+
+def test_the_lake_keeps_every_column_of_a_capture_with_its_type() -> None:
+    schema = arrow_schema(pa)
+    assert WIDE.names[: len(COLUMNS) + 2] == ["source", "position", *COLUMNS]
+    for kept in (WIDE, TABLES["messages"].schema):
+        assert [kept.field(name) for name in COLUMNS] == list(schema)
 
 
 @pytest.mark.parametrize(
@@ -265,11 +283,19 @@ def test_a_capture_is_read_back_as_it_was_written() -> None:
     [
         (b'{"kind":"capture","format":2,"body":""}', "capture.format"),
         (b'{"kind":"capture","format":1}', "capture.body"),
+        (b'{"kind":"capture","format":true,"body":""}', "capture.format"),
+        (b'{"kind":"capture","format":2,"at":"today"}', "capture.format"),
+        (b'{"kind":"capture","format":1,"body":"","body64":""}', "capture.body"),
         (b'{"kind":"capture","format":1,"body64":"?"}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"body":"","sections":{"a":}}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"body":"", "sections":{"a":"\xff"}}', "capture.malformed"),
+        (b'{"kind":"capture","format":1,"body":""', "capture.malformed"),
         (b'{"kind":"capture","format":1,"direction":"up","body":""}', "capture.malformed"),
         (b'{"kind":"capture","format":1,"at":9223372036854775808,"body":""}', "capture.malformed"),
         (b'{"kind":"capture","format":1,"clock_error":-1,"body":""}', "capture.malformed"),
         (b'{"kind":"capture","format":1,"clock_error":0,"body":""}', None),
+        (b'{"kind":"capture","format":1,"at":-9223372036854775808,"body":""}', None),
+        (b'{"body64":"AA==", "format":1, "kind":"capture"}', None),
         (b'{"job":"capture"}', None),
         (b'{"x":"capture","kind"', None),
     ],

@@ -13,10 +13,10 @@ import pytest
 
 from tallystick.cli import main
 from tallystick.pipeline import run
-from tallystick.pipeline.capture import write_capture
 from tallystick.pipeline.digest import FAULTS, SERIES, digest_lake
 from tallystick.pipeline.tables import TABLES
 from tests.browser import browse
+from tests.pipeline.captures import write_line
 from tests.pipeline.planted import ERROR, SKEW, WAYS, Planted, Truth, plant, way_of
 from tests.pipeline.test_digest import write_lake
 
@@ -39,7 +39,7 @@ class World:
 
 
 def write_lines(path: Path, records: list[Planted]) -> None:
-    path.write_bytes(b"".join(write_capture(one.record) + b"\n" for one in records))
+    path.write_bytes(b"".join(write_line(one.record) + b"\n" for one in records))
 
 
 @pytest.fixture(scope="module")

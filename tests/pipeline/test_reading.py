@@ -10,17 +10,22 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tallystick.core.errors import TallystickError
+from tallystick.core.capture import check_row
+from tallystick.core.capture_columns import COLUMNS, CaptureRow, arrow_schema
+from tallystick.core.errors import Rejected, TallystickError
 from tallystick.pipeline import read
-from tallystick.pipeline.capture import COLUMNS, write_capture
-from tallystick.pipeline.read import read_records
+from tallystick.pipeline.capture import Record, faulty
+from tallystick.pipeline.read import _read_batch, read_records
 from tallystick.pipeline.sources import find_sources, split
+from tests.pipeline.captures import write_line
 from tests.pipeline.planted import plant
 
 
 def lines_of(count: int = 300) -> list[bytes]:
-    return [write_capture(one.record) for one in plant(count)[1]]
+    return [write_line(one.record) for one in plant(count)[1]]
 
 
 def read_all(path: Path, share: int = 1 << 30) -> list[Any]:
@@ -119,7 +124,7 @@ def test_parquet_rows_are_the_same_records_however_they_are_cut(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("name", "value", "told"),
-    [("clock_error", -1, "below 0"), ("direction", "up", "'up'")],
+    [("clock_error", -1, "from 0"), ("direction", "up", "'up'")],
 )
 def test_a_row_that_says_what_cannot_be_is_a_record_with_a_fault(
     name: str, value: Any, told: str, tmp_path: Path
@@ -130,6 +135,32 @@ def test_a_row_that_says_what_cannot_be_is_a_record_with_a_fault(
     assert (good.fault, good.body) == (None, b"{}")
     assert (bad.fault, bad.body) == ("capture.malformed", b"[]")
     assert told in bad.reason
+
+
+ROWS = st.builds(
+    CaptureRow,
+    st.sampled_from(["sent", "received", "tapped", None, "up", ""]),
+    st.none(), st.none(), st.none(),
+    st.sampled_from([None, 0, -1, 2**63 - 1, -(2**63)]),
+    st.sampled_from([None, 0, 1, -1, -(2**63)]),
+    st.sampled_from([None, 0, -1]),
+    st.just(b"{}"),
+    st.none(),
+)  # fmt: skip
+
+
+@given(st.lists(ROWS, max_size=4))
+def test_a_batch_gives_every_row_the_verdict_of_its_own_check(rows: list[CaptureRow]) -> None:
+    columns = [[row[place] for row in rows] for place in range(len(COLUMNS))]
+    records = _read_batch(pa.record_batch(columns, schema=arrow_schema(pa)), "file", 0)
+    assert list(records) == [judge_row(row, place) for place, row in enumerate(rows)]
+
+
+def judge_row(row: CaptureRow, place: int) -> Record:
+    try:
+        return Record("file", place, *check_row(row))
+    except Rejected as error:
+        return faulty("file", place, row.body, "capture.malformed", error.message)
 
 
 def test_a_torn_parquet_file_is_a_record(tmp_path: Path) -> None:

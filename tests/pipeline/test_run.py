@@ -17,7 +17,6 @@ from tallystick.core.errors import TallystickError
 from tallystick.core.journal import Foot, Head, Record, count, write_foot, write_head, write_record
 from tallystick.core.verdict import Outcome, Verdict
 from tallystick.pipeline import build, ingest, run
-from tallystick.pipeline.capture import write_capture, write_parquet
 from tallystick.pipeline.judge import build_rules, judge_record
 from tallystick.pipeline.lake import open_lake, read_manifest, table_files
 from tallystick.pipeline.parts import finish_part
@@ -27,6 +26,7 @@ from tallystick.pipeline.sources import split
 from tallystick.pipeline.table import is_one_of
 from tallystick.pipeline.tables import TABLES
 from tallystick.schemas.catalog import load_catalog
+from tests.pipeline.captures import write_line, write_parquet
 from tests.pipeline.exact import differences
 from tests.pipeline.plain import make_tables
 from tests.pipeline.planted import ERROR, WAYS, Truth, plant, way_of
@@ -80,7 +80,7 @@ def write_files(folder: Path, records: list[PlantedRecord]) -> None:
     for one in records:
         logs[one.node].append(one.record)
     for node, held in logs.items():
-        lines = b"".join(write_capture(one) + b"\n" for one in held)
+        lines = b"".join(write_line(one) + b"\n" for one in held)
         if node == "shop":
             write_parquet(folder / "shop.parquet", held, row_group_size=500)
         elif node == "mailer":

@@ -15,11 +15,14 @@ from threading import Thread
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from pyarrow import parquet
 
 from tallystick import App
 from tallystick.brokers.memory.transport import MemoryTransport, Space
-from tallystick.core.capture import Capture, write
+from tallystick.core.capture import Capture, read_row, write
+from tallystick.core.capture_columns import COLUMNS, arrow_schema
 from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.core.frame import Frame
 from tallystick.runtime.capture import wrap
@@ -342,3 +345,30 @@ def test_what_is_no_capture_is_told_with_its_place(tmp_path: Path) -> None:
         list(read_captures([tmp_path / "a.parquet"]))
     with pytest.raises(UsageError, match="is not a capture"):
         list(read_captures([Path(__file__)]))
+
+
+def test_a_parquet_capture_has_the_declared_columns(tmp_path: Path) -> None:
+    with CaptureFiles(tmp_path, form="parquet", node="shop", clock_error=5) as files:
+        put(files, FRAMES)
+    (made,) = tmp_path.iterdir()
+    table = parquet.read_table(made)
+    assert table.schema == arrow_schema(pa)
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    lines = [
+        write(Capture("sent", "memory", "orders", "shop", 7, number, frame, 5))
+        for number, frame in enumerate(FRAMES)
+    ]
+    assert rows == [read_row(line) for line in lines]
+
+
+def test_a_parquet_file_that_is_no_complete_capture_is_told_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"body": [b"{}"]}), path)
+    with pytest.raises(Rejected, match=r"a\.parquet is not a capture file"):
+        list(read_captures([path]))
+    parquet.write_table(arrow_schema(pa).empty_table(), path)
+    assert list(read_captures([path])) == []
+    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"direction": "sent", "body": b"{}"}
+    parquet.write_table(pa.Table.from_pylist([row], schema=arrow_schema(pa)), path)
+    with pytest.raises(Rejected, match=r"a\.parquet: `broker` is missing"):
+        list(read_captures([path]))

@@ -17,7 +17,7 @@ from typing import Any, Final
 from tallystick.cli.counter import CountLine
 from tallystick.cli.numbers import from_zero, per_second
 from tallystick.cli.urls import URL_HELP
-from tallystick.core.capture import DIRECTIONS
+from tallystick.core.capture_columns import DIRECTIONS
 from tallystick.core.errors import UsageError
 from tallystick.runtime.address import link_to
 from tallystick.runtime.ids import new_uuid

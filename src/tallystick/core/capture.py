@@ -3,39 +3,47 @@
     {"kind":"capture","format":1,"direction":"sent","broker":"kafka","queue":"orders","node":"shop",
      "at":<ns since the epoch>,"sequence":0,"body":"...","sections":{"headers":{...}}}
 
-The exact frame can be read back from a line: `body` holds a UTF-8 body, `body64` any other, and the
-native fields are tagged where JSON lacks their type (`core.native`). Members that a reader does
-not know are ignored; another `format` is rejected. docs/reference/capture.md
+`core.capture_columns` declares the members and the columns. The exact frame can be read back from a
+line: `body` holds a UTF-8 body, `body64` any other, and the native fields are tagged where JSON
+lacks their type (`core.native`). Members that a reader does not know are ignored; another `format`
+is rejected. docs/reference/capture.md
+
+`read_row` is the one reader of a line. It gives what the line says, and a member may be absent: the
+pipeline needs only a body. `read` gives a `Capture`, which is complete.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from operator import itemgetter
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from tallystick.core.capture_columns import (
+    AROUND,
+    COLUMNS,
+    FORMAT,
+    MEMBERS,
+    MOST,
+    NUMBERS,
+    CaptureRow,
+)
 from tallystick.core.errors import Rejected
 from tallystick.core.frame import Frame, Sections
 from tallystick.core.native import from_json, to_json
 
 __all__ = [
-    "COLUMNS", "DIRECTIONS", "FORMAT", "Capture", "from_row", "read", "read_sections", "to_row",
+    "MARK", "Capture", "check_row", "from_row", "is_capture", "read", "read_row", "read_sections",
     "write", "write_sections",
 ]  # fmt: skip
 
-FORMAT: Final = 1
-DIRECTIONS: Final = ("sent", "received", "tapped")
-COLUMNS: Final = {
-    "direction": "string", "broker": "string", "queue": "string", "node": "string", "at": "int64",
-    "clock_error": "int64", "sequence": "int64", "body": "binary", "sections": "string",
-}  # fmt: skip
-"""The columns of a capture in Parquet; `clock_error` may be null, and `sections` is JSON."""
-
-_MOST: Final = 2**63 - 1
+MARK: Final = b'"capture"'
+"""The `kind` of a capture in its line: the pipeline takes a line without it as an envelope."""
+_MALFORMED: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_START: Final = b'{"kind":"capture",'
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,68 +64,79 @@ class Capture:
     clock_error: int | None = None
 
 
-class _Line(msgspec.Struct, frozen=True):
-    kind: str
-    format: int
-    direction: str
-    broker: str
-    queue: str
-    node: str
-    at: int
-    sequence: int
-    sections: dict[str, Any]
-    clock_error: int | None = None
-    body: str | None = None
-    body64: str | None = None
+class _Head(msgspec.Struct, frozen=True):
+    """The member that tells captures from other lines."""
+
+    kind: Any = None
 
 
-_read_line: Final = msgspec.json.Decoder(_Line).decode
-_read_json: Final = msgspec.json.Decoder().decode
+_Line: Any = msgspec.defstruct(
+    "_Line",
+    [
+        ("kind", Literal["capture"]),
+        ("format", Annotated[int, msgspec.Meta(ge=FORMAT, le=FORMAT)]),
+        *((member, kind, None) for member, kind in MEMBERS),
+    ],
+    omit_defaults=True,
+    gc=False,
+)
+"""The line itself: what the one reader accepts and the one writer writes."""
+_Doubtful: Any = msgspec.defstruct(
+    "_Doubtful", [(member, Any, None) for member in ("kind", "format", *AROUND)]
+)
+"""A line with any values, to find out which of them is wrong."""
+_decode_line: Final = msgspec.json.Decoder(_Line).decode
+_decode_doubtful: Final = msgspec.json.Decoder(_Doubtful).decode
+_decode_head: Final = msgspec.json.Decoder(_Head).decode
+_decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
+_required: Final = itemgetter(
+    *(place for place, column in enumerate(COLUMNS.values()) if not column.optional)
+)
 
 
 def write(capture: Capture) -> bytes:
     """Write a capture as one JSON line, without the line break."""
-    line: dict[str, Any] = {
-        "kind": "capture",
-        "format": FORMAT,
-        "direction": capture.direction,
-        "broker": capture.broker,
-        "queue": capture.queue,
-        "node": capture.node,
-        "at": capture.at,
-    }
-    if capture.clock_error is not None:
-        line["clock_error"] = capture.clock_error
-    line["sequence"] = capture.sequence
+    body, packed = capture.frame.body, None
     try:
-        line["body"] = capture.frame.body.decode()
+        text = body.decode()
     except UnicodeDecodeError:
-        line["body64"] = base64.b64encode(capture.frame.body).decode()
-    line["sections"] = to_json(capture.frame.sections)
+        text, packed = None, base64.b64encode(body).decode()
+    line = _Line(
+        "capture", FORMAT, capture.direction, capture.broker, capture.queue, capture.node,
+        capture.at, capture.clock_error, capture.sequence, text, packed,
+        to_json(capture.frame.sections),
+    )  # fmt: skip
     return _encode(line)
 
 
 def read(line: bytes) -> Capture:
     """Read a capture from a line, or raise `Rejected` with the reason."""
+    return _complete(read_row(line))
+
+
+def is_capture(line: bytes) -> bool:
+    """Tell whether the `kind` of a line is `capture`; of a broken line, its beginning decides."""
+    if line.startswith(_START):
+        return True
     try:
-        held = _read_line(line)
-        sections = from_json(held.sections)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(f"this line is not a capture: {error}", code="capture_line") from error
-    if held.kind != "capture":
-        raise Rejected(f"`kind` must be 'capture', found {held.kind!r}", code="capture_kind")
-    if held.format != FORMAT:
-        raise Rejected(
-            f"this capture has the unknown format {held.format}",
-            code="capture_format",
-            hint=f"this version of Tallystick reads format {FORMAT}",
-        )
-    return _checked(
-        Capture(
-            held.direction, held.broker, held.queue, held.node, held.at, held.sequence,
-            Frame(_read_body(held), sections), held.clock_error,
-        )
+        return bool(_decode_head(line).kind == "capture")
+    except _MALFORMED:
+        return False
+
+
+def read_row(line: bytes) -> CaptureRow:
+    """Read what a line says of its capture, or raise `Rejected` with the reason."""
+    try:
+        members = _decode_line(line)
+        body, sections = members.body, members.sections
+        raw = _unpack(members) if body is None or members.body64 is not None else body.encode()
+        text = None if sections is None else str(sections, "utf-8")
+    except _MALFORMED as error:
+        raise _explain(line, error) from error
+    return CaptureRow(
+        members.direction, members.broker, members.queue, members.node, members.at,
+        members.clock_error, members.sequence, raw, text,
     )  # fmt: skip
 
 
@@ -129,76 +148,102 @@ def write_sections(sections: Sections) -> str:
 def read_sections(text: str | bytes) -> dict[str, dict[str, Any]]:
     """Read the native fields from JSON."""
     try:
-        sections = from_json(_read_json(text))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        sections = from_json(_decode(text))
+    except _MALFORMED as error:
         raise Rejected(
             f"the native sections are not JSON: {error}", code="capture_sections"
         ) from error
     return _checked_sections(sections)
 
 
-def to_row(capture: Capture) -> dict[str, Any]:
-    """Write a capture as a table row with the columns `COLUMNS`."""
-    return {
-        "direction": capture.direction,
-        "broker": capture.broker,
-        "queue": capture.queue,
-        "node": capture.node,
-        "at": capture.at,
-        "clock_error": capture.clock_error,
-        "sequence": capture.sequence,
-        "body": capture.frame.body,
-        "sections": write_sections(capture.frame.sections),
-    }
+def from_row(row: CaptureRow) -> Capture:
+    """Read a capture from a row, or raise `Rejected` if the row is not a complete capture."""
+    return _complete(check_row(row))
 
 
-def from_row(row: Mapping[str, Any]) -> Capture:
-    """Read a capture from a table row."""
-    frame = Frame(row["body"], read_sections(row["sections"]))
-    return _checked(
-        Capture(
-            row["direction"], row["broker"], row["queue"], row["node"], row["at"],
-            row["sequence"], frame, row["clock_error"],
+def _complete(row: CaptureRow) -> Capture:
+    values: Any = row
+    if None in _required(row):
+        missing = next(
+            name
+            for name, column in COLUMNS.items()
+            if not column.optional and getattr(row, name) is None
         )
+        raise Rejected(f"`{missing}` is missing", code="capture_line", pointer=f"/{missing}")
+    for name in NUMBERS:
+        number = getattr(row, name)
+        if number is not None and number < 0:
+            raise _out_of_range(name, number, 0)
+    frame = Frame(values.body, read_sections(values.sections))
+    return Capture(
+        values.direction, values.broker, values.queue, values.node, values.at, values.sequence,
+        frame, values.clock_error,
     )  # fmt: skip
 
 
-def _read_body(held: _Line) -> bytes:
-    if (held.body is None) == (held.body64 is None):
+def check_row(row: CaptureRow) -> CaptureRow:
+    """Give a row back, or raise `Rejected` if a column has a value that it must not have."""
+    for name, value in zip(AROUND, row, strict=False):
+        column = COLUMNS[name]
+        if value is None:
+            continue
+        if column.values and value not in column.values:
+            raise Rejected(
+                f"unknown {name} {value!r}",
+                code=f"capture_{name}",
+                pointer=f"/{name}",
+                hint=f"use one of: {', '.join(column.values)}",
+            )
+        if type(value) is int and not column.least <= value <= MOST:
+            raise _out_of_range(name, value, column.least)
+    return row
+
+
+def _out_of_range(name: str, number: int, least: int) -> Rejected:
+    text = f"`{name}` must be from {least} to {MOST}, found {number}"
+    return Rejected(text, code="capture_number", pointer=f"/{name}")
+
+
+def _explain(line: bytes, error: Exception) -> Rejected:
+    """Give the reason why a line is not a capture: its kind, format, a value, or the error."""
+    text = f"this line is not a capture: {error}"
+    try:
+        members = _decode_doubtful(line)
+        if members.kind != "capture":
+            return Rejected(
+                f"`kind` must be 'capture', found {members.kind!r}", code="capture_kind"
+            )
+        if type(members.format) is not int or members.format != FORMAT:
+            return Rejected(
+                f"this capture has the unknown format {members.format!r}",
+                code="capture_format",
+                hint=f"this version of Tallystick reads format {FORMAT}",
+            )
+        check_row(CaptureRow._make((*(getattr(members, name) for name in AROUND), b"", None)))
+    except Rejected as reason:
+        return reason
+    except _MALFORMED:
+        pass
+    return Rejected(text, code="capture_line")
+
+
+def _unpack(members: Any) -> bytes:
+    """Give the body of a line that does not have it as text alone."""
+    if members.body is not None or members.body64 is None:
         raise Rejected(
             "a capture must have either `body` or `body64`, and not both", code="capture_body"
         )
-    if held.body is not None:
-        return held.body.encode()
     try:
-        return base64.b64decode(held.body64 or "", validate=True)
+        return base64.b64decode(members.body64, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise Rejected("`body64` is not base64", code="capture_body", pointer="/body64") from error
-
-
-def _checked(capture: Capture) -> Capture:
-    if capture.direction not in DIRECTIONS:
         raise Rejected(
-            f"unknown direction {capture.direction!r}",
-            code="capture_direction",
-            pointer="/direction",
-            hint=f"use one of: {', '.join(DIRECTIONS)}",
-        )
-    for name in ("at", "sequence", "clock_error"):
-        number = getattr(capture, name)
-        if number is not None and not 0 <= number <= _MOST:
-            raise Rejected(
-                f"`{name}` must be from 0 to {_MOST}, found {number}",
-                code="capture_number",
-                pointer=f"/{name}",
-            )
-    _checked_sections(capture.frame.sections)
-    return capture
+            "`body64` is not base64", code="capture_base64", pointer="/body64"
+        ) from error
 
 
 def _checked_sections(sections: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(sections, dict) or not all(
-        isinstance(one, dict) for one in sections.values()
+        isinstance(section, dict) for section in sections.values()
     ):
         raise Rejected(
             "`sections` must be an object of objects", code="capture_sections", pointer="/sections"

@@ -24,7 +24,15 @@ from tallystick.pipeline.events import EVENTS, WAYS, Ways
 from tallystick.pipeline.judge import Judged, Rules, build_rules
 from tallystick.pipeline.judge_many import judge_records
 from tallystick.pipeline.read import read_records
-from tallystick.pipeline.table import Batch, Counts, Table, count_rows, counted
+from tallystick.pipeline.table import (
+    CAPTURE,
+    PLACE,
+    Batch,
+    Counts,
+    Table,
+    count_rows,
+    counted,
+)
 from tallystick.pipeline.tables import TABLES, verdicts
 
 if TYPE_CHECKING:
@@ -41,12 +49,7 @@ DECLARED: Final = pa.schema([("urn", pa.string()), ("path", pa.string()), ("mess
 _ROWS: Final = 16_384
 _BYTES: Final = 32 << 20
 _MOST_COUNTS: Final = 50_000
-_RECORD_TYPES: Final = {
-    "source": pa.string(), "position": pa.int64(), "direction": pa.string(),
-    "broker": pa.string(), "queue": pa.string(), "node": pa.string(), "at": pa.int64(),
-    "clock_error": pa.int64(), "sequence": pa.int64(), "body": pa.binary(),
-    "sections": pa.string(),
-}  # fmt: skip
+_RECORD: Final = pa.schema([*PLACE, *CAPTURE])
 _JUDGED_TYPES: Final = {
     "verdict": pa.string(), "stage": pa.string(), "code": pa.string(), "pointer": pa.string(),
     "reason": pa.string(), "hash": pa.binary(32), "key_high": pa.int64(), "key_low": pa.int64(),
@@ -56,7 +59,7 @@ _JUDGED_TYPES: Final = {
     "dead_reason": pa.string(), "data": pa.string(), "canonical": pa.bool_(),
     "masked": pa.binary(),
 }  # fmt: skip
-WIDE: Final = pa.schema([*_RECORD_TYPES.items(), *_JUDGED_TYPES.items()])
+WIDE: Final = pa.schema([*_RECORD, *(pa.field(*each) for each in _JUDGED_TYPES.items())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def widen(records: list[Record], judged: list[Judged]) -> pa.Table:
     """Put records and verdicts side by side as Arrow columns."""
     left = list(zip(*records, strict=True))
     right = list(zip(*judged, strict=True))
-    arrays = [pa.array(column, kind) for column, kind in zip(left, _RECORD_TYPES.values())]  # noqa: B905
+    arrays = [pa.array(column, kind) for column, kind in zip(left, _RECORD.types)]  # noqa: B905
     for column, (name, kind) in zip(right, _JUDGED_TYPES.items()):  # noqa: B905
         if name == "data":  # JSON text, checked by the decoder: bytes are taken as they are
             arrays.append(pa.array(column, pa.binary()).cast(kind))

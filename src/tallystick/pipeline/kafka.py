@@ -20,6 +20,7 @@ from tallystick.brokers.kafka.record import read_frame
 from tallystick.brokers.kafka.settings import ACCESS, read_servers, read_settings
 from tallystick.brokers.tls import find_fault
 from tallystick.core.capture import write_sections
+from tallystick.core.capture_columns import LEAST, MOST
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.extras import importing
 from tallystick.core.transport import check_options, read_number, unreachable
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["find_partitions", "read_access", "read_partition"]
 
-_INT64: Final = 2**63
 _BATCH: Final = 4096
 _WAIT: Final = 0.5
 _TIMEOUT: Final = 30.0
@@ -176,6 +176,6 @@ def _record(path: str, topic: str, message: Any) -> Record:
     at = milliseconds * 1_000_000  # producers write what they like: some do in other units
     return Record(
         path, message.offset(), "tapped", "kafka", topic, None,
-        at if kind and -_INT64 <= at < _INT64 else None, None, message.offset(), frame.body,
+        at if kind and LEAST <= at <= MOST else None, None, message.offset(), frame.body,
         write_sections(frame.sections),
     )  # fmt: skip

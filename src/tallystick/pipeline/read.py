@@ -14,10 +14,12 @@ import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from tallystick.core.capture import DIRECTIONS
+from tallystick.core.capture import check_row
+from tallystick.core.capture_columns import COLUMNS, LEAST, CaptureRow, Column
+from tallystick.core.errors import Rejected
 from tallystick.core.scan import MAX_BYTES
 from tallystick.pipeline.arrow import pa, pq
-from tallystick.pipeline.capture import COLUMNS, NO_BOUND, Record, faulty, read_line
+from tallystick.pipeline.capture import Record, faulty, read_line, rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +31,6 @@ __all__ = ["LONGEST", "read_records"]
 LONGEST: Final = 2 * MAX_BYTES
 _KEPT: Final = 1 << 16
 _BATCH: Final = 8192
-_ERROR: Final = COLUMNS.index("clock_error") - 1
 _BROKEN: Final = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 
@@ -165,21 +166,31 @@ def _read_parquet(split: Split) -> Iterator[Record]:
 
 def _read_batch(batch: pa.RecordBatch, path: str, at: int) -> Iterator[Record]:
     size = batch.num_rows
-    columns = [
-        batch.column(name).to_pylist() if name in batch.schema.names else [None] * size
+    columns = {
+        name: batch.column(name).to_pylist() if name in batch.schema.names else [None] * size
         for name in COLUMNS
-    ]
-    for place, (direction, *around, body, sections) in enumerate(
-        zip(*columns, strict=True), start=at
+    }
+    doubtful = any(_is_doubtful(COLUMNS[name], values) for name, values in columns.items())
+    for place, (*around, body, sections) in enumerate(
+        zip(*columns.values(), strict=True), start=at
     ):
         if body is None:
             yield faulty(path, place, b"", "capture.body", "the body is null")
             continue
         raw = body.encode() if isinstance(body, str) else body
-        if direction is not None and direction not in DIRECTIONS:
-            reason = f"unknown direction {direction!r}"
-            yield faulty(path, place, raw, "capture.malformed", reason)
-        elif around[_ERROR] is not None and around[_ERROR] < 0:
-            yield faulty(path, place, raw, "capture.malformed", NO_BOUND)
-        else:
-            yield Record._make((path, place, direction, *around, raw, sections, None, None))
+        if doubtful:  # the check of every row costs as much as reading it
+            try:
+                check_row(CaptureRow._make((*around, raw, sections)))
+            except Rejected as error:
+                yield rejected(path, place, raw, error)
+                continue
+        yield Record._make((path, place, *around, raw, sections, None, None))
+
+
+def _is_doubtful(column: Column, values: list[Any]) -> bool:
+    """Tell whether `check_row` would reject one of the values of a column."""
+    if column.values:
+        return not frozenset((*column.values, None)).issuperset(values)
+    return column.least > LEAST and any(
+        number < column.least for number in values if number is not None
+    )

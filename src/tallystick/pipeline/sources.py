@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.core.capture_columns import COLUMNS
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.pipeline.arrow import pa, pq
 
@@ -45,11 +46,11 @@ _TEXT: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
 _BYTES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
 _NUMBER: Final = (pa.types.is_signed_integer, pa.types.is_uint32, pa.types.is_null)
 _KINDS: Final = {
-    **dict.fromkeys(("direction", "broker", "queue", "node", "sections"), ("text", _TEXT)),
-    **dict.fromkeys(("at", "clock_error", "sequence"), ("a whole number of 64 bits", _NUMBER)),
-    "body": ("bytes or text", (*_BYTES, *_TEXT)),
+    "string": ("text", _TEXT),
+    "int64": ("a whole number of 64 bits", _NUMBER),
+    "binary": ("bytes or text", (*_BYTES, *_TEXT)),
 }
-"""What the columns of a Parquet capture hold."""
+"""What a Parquet file may have in place of the Arrow type of a capture's column."""
 Access = tuple[tuple[str, Any], ...]
 """How to get at a source: settings of its client, with their secrets."""
 
@@ -211,8 +212,10 @@ def _split_parquet(source: Source, share: int) -> tuple[Split, ...]:
         )
     for one in file.schema_arrow:
         kind = one.type.value_type if pa.types.is_dictionary(one.type) else one.type
-        wanted, tests = _KINDS.get(one.name, ("", ()))
-        if wanted and not any(test(kind) for test in tests):
+        if one.name not in COLUMNS:
+            continue
+        wanted, tests = _KINDS[COLUMNS[one.name].arrow]
+        if not any(test(kind) for test in tests):
             raise UsageError(
                 f"{source.path}: the column {one.name!r} has the type {one.type}, not {wanted}",
                 code="input.columns",

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+from tallystick.core.capture_columns import arrow_schema
 from tallystick.pipeline.arrow import pa, pc
 
 if TYPE_CHECKING:
@@ -26,19 +27,22 @@ if TYPE_CHECKING:
 from tallystick.pipeline.judge import Judged
 
 __all__ = [
-    "ORIGIN", "Batch", "Counts", "Frames", "Mask", "Table", "are_there", "count_rows", "counted",
-    "is_one_of",
+    "CAPTURE", "ORIGIN", "PLACE", "Batch", "Counts", "Frames", "Mask", "Table", "are_there",
+    "capture_fields", "count_rows", "counted", "is_one_of",
 ]  # fmt: skip
 
-ORIGIN: Final = (
-    ("source", pa.string()),
-    ("position", pa.int64()),
-    ("direction", pa.string()),
-    ("broker", pa.string()),
-    ("queue", pa.string()),
-    ("node", pa.string()),
-    ("at", pa.int64()),
-)
+CAPTURE: Final = arrow_schema(pa)
+"""The columns of a capture."""
+
+
+def capture_fields(*names: str) -> list[pa.Field]:
+    """Give some columns of a capture."""
+    return [CAPTURE.field(name) for name in names]
+
+
+PLACE: Final = (pa.field("source", pa.string()), pa.field("position", pa.int64()))
+"""The source of a record, and its position there."""
+ORIGIN: Final = (*PLACE, *capture_fields("direction", "broker", "queue", "node", "at"))
 """Where a record stood and was seen: the first columns of every table of records."""
 
 Counts = dict[tuple[Any, ...], int]

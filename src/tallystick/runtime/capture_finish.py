@@ -18,9 +18,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
-from tallystick.core.capture import COLUMNS, read, to_row
+from tallystick.core.capture import read_row
+from tallystick.core.capture_columns import CaptureRow, arrow_schema
 from tallystick.core.errors import UsageError
 from tallystick.core.extras import check_extra
 
@@ -101,20 +102,22 @@ def _convert(part: Path, building: Path) -> None:
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS.items()])
+    schema = arrow_schema(pa)
     with (
         part.open("rb") as lines,
         parquet.ParquetWriter(building, schema, compression="zstd") as table,
     ):
         for rows in _batches(lines):
-            table.write_table(pa.Table.from_pylist(rows, schema=schema))
+            columns = zip(zip(*rows, strict=True), schema.types, strict=True)
+            arrays = [pa.array(values, kind) for values, kind in columns]
+            table.write_table(pa.table(arrays, schema=schema))
 
 
-def _batches(lines: IO[bytes]) -> Iterator[list[dict[str, Any]]]:
-    rows: list[dict[str, Any]] = []
+def _batches(lines: IO[bytes]) -> Iterator[list[CaptureRow]]:
+    rows: list[CaptureRow] = []
     size = 0
     for line in lines:
-        rows.append(to_row(read(line)))
+        rows.append(read_row(line))
         size += len(line)
         if len(rows) == _ROWS or size > _BATCH_BYTES:
             yield rows

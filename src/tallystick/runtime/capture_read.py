@@ -11,9 +11,10 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Final, cast
 
-from tallystick.core.capture import COLUMNS, Capture, from_row, read
+from tallystick.core.capture import Capture, from_row, read
+from tallystick.core.capture_columns import COLUMNS, CaptureRow
 from tallystick.core.errors import Rejected, Unavailable, UsageError
 from tallystick.runtime.capture_finish import PART, check_form
 
@@ -86,8 +87,10 @@ def _table(path: Path) -> Iterator[Capture]:
     try:
         with parquet.ParquetFile(path) as table:
             for batch in table.iter_batches(_ROWS, columns=list(COLUMNS)):
-                rows: list[dict[str, Any]] = batch.to_pylist()
-                yield from map(from_row, rows)
+                columns = (batch.column(name).to_pylist() for name in COLUMNS)
+                yield from map(from_row, map(CaptureRow._make, zip(*columns, strict=True)))
+    except Rejected as error:
+        raise Rejected(f"{path}: {error}", code=error.code, hint=error.hint) from error
     except (pa.ArrowException, KeyError) as error:
         text = str(error).partition("\n")[0]
         raise Rejected(f"{path} is not a capture file: {text}", code="capture_file") from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tallystick.core.capture import DIRECTIONS
+from tallystick.core.capture_columns import DIRECTIONS
 from tallystick.pipeline.arrow import pa
-from tallystick.pipeline.table import ORIGIN, Batch, Table, are_there, is_one_of
+from tallystick.pipeline.table import ORIGIN, Batch, Table, are_there, capture_fields, is_one_of
 
 __all__ = ["TABLE"]
 
@@ -15,8 +15,7 @@ VERDICTS: Final = ("valid", "unknown", "refused")
 _SCHEMA: Final = pa.schema(
     [
         *ORIGIN,
-        ("clock_error", pa.int64()),
-        ("sequence", pa.int64()),
+        *capture_fields("clock_error", "sequence"),
         ("verdict", pa.string()),
         ("urn", pa.string()),
         ("attempts", pa.int64()),
@@ -24,8 +23,7 @@ _SCHEMA: Final = pa.schema(
         ("key_high", pa.int64()),
         ("key_low", pa.int64()),
         ("content", pa.int64()),
-        ("sections", pa.string()),
-        ("body", pa.binary()),
+        *capture_fields("sections", "body"),
     ]
 )
 

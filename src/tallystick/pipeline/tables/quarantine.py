@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tallystick.pipeline.arrow import pa, pc
-from tallystick.pipeline.table import ORIGIN, Batch, Table, are_there, is_one_of
+from tallystick.pipeline.table import ORIGIN, Batch, Table, are_there, capture_fields, is_one_of
 
 __all__ = ["STAGES", "TABLE"]
 
@@ -22,8 +22,7 @@ _SCHEMA: Final = pa.schema(
         ("id", pa.string()),
         ("trace_id", pa.string()),
         ("lang", pa.string()),
-        ("sections", pa.string()),
-        ("body", pa.binary()),
+        *capture_fields("sections", "body"),
     ]
 )
 
