@@ -132,6 +132,7 @@ CHAINS: Final[dict[str, list[Call]]] = {
         Call("tally pipeline tables --lake lake", needs="capture"),
         Call("tally pipeline show deliveries --lake lake", needs="capture"),
         Call("tally pipeline page --lake lake", needs="capture"),
+        Call("tally pipeline export --lake lake --to shared", needs="pipeline"),
         Call("tally pipeline clean --lake lake", needs="capture"),
         Call(f"tally schema replay {_SCHEMA}.json --urn "
              "urn:babel:orders:created --lake lake", needs="capture"),

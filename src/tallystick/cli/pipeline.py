@@ -5,6 +5,7 @@
     tally pipeline tables --lake lake
     tally pipeline show quarantine --lake lake --limit 5
     tally pipeline page --lake lake -o page.html
+    tally pipeline export --lake lake --to s3://bucket/shared
 
 `run` reads captures, plain envelopes and journals (JSON Lines, also compressed, and Parquet). It
 checks every message and writes the tables as Parquet. It reads only files that are new. It also
@@ -27,6 +28,7 @@ from typing import Any, Final, Self
 from tallystick.cli.annotations import gate
 from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.numbers import from_zero
+from tallystick.cli.pipeline_export import register_export
 from tallystick.cli.pipeline_stream import LAKE_HELP, add_work, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
@@ -75,6 +77,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     tables.add_argument("--json", action="store_true", help="print one JSON document")
     tables.set_defaults(run=_tables)
     register_stream(verbs)
+    register_export(verbs)
     show = verbs.add_parser("show", help="show rows of a table")
     show.add_argument("table", help="a name that `tally pipeline tables` lists")
     add_setting(show, "lake", required=True, help=LAKE_HELP)

@@ -137,11 +137,11 @@ def parse_trigger(text: str) -> str:
     return f"{length} milliseconds"
 
 
-def parse_conf(text: str) -> tuple[str, str]:
-    """Give the name and the value of a setting of Spark."""
+def parse_conf(
+    text: str, option: str = "--conf", example: str = "spark.driver.memory=4g"
+) -> tuple[str, str]:
+    """Give the name and the value of a setting."""
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise UsageError(
-            f"--conf {text!r} is not KEY=VALUE", code="conf", hint="spark.driver.memory=4g"
-        )
+        raise UsageError(f"{option} {text!r} is not KEY=VALUE", code="conf", hint=example)
     return name, value

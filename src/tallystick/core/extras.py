@@ -59,7 +59,8 @@ EXTRAS: Final[Mapping[str, Extra]] = MappingProxyType(
             ("pamqp", "pika", "hdrh", "covertable"), "tally lab: clients and brokers side by side"
         ),
         "pipeline": Extra(
-            ("pyspark", "pyarrow", "jsonschema_rs"), "tally pipeline: captured traffic on Spark"
+            ("pyspark", "deltalake", "pyarrow", "jsonschema_rs"),
+            "tally pipeline: captured traffic on Spark",
         ),
     }
 )
