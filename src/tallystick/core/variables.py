@@ -70,6 +70,8 @@ VARIABLES: Final = (
     Variable("CLICOLOR_FORCE", "any value except 0: use colour also without a terminal", "not set"),
     Variable("TERM", "`dumb`: no colour", "set by the terminal"),
     Variable("CC", "the C compiler that builds the extra `artemis`", "cc"),
+    Variable("RUSTUP_HOME", "the toolchains of rustup, for the Rust client",
+             "the folder `.rustup` beside that of cargo"),
     Variable("JAVA_HOME", "the Java for brokers, Spark and the Java clients",
              "the `java` on the PATH"),
     Variable("JAVA_TOOL_OPTIONS", "options of every Java; its collector wins over ours", "not set"),
