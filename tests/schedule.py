@@ -22,7 +22,9 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 SECONDS = Path(__file__).with_name("seconds.txt")
 SPARK = "tests/pipeline/"
-ALONE = {f"{SPARK}test_cluster.py", f"{SPARK}test_export.py", f"{SPARK}test_session.py"}
+ALONE = {
+    f"{SPARK}test_{name}.py" for name in ("cluster", "export", "lineage", "session")
+}  # fmt: skip
 """Tests of the pipeline that do not use the shared Spark session."""
 PAGES = "tests/docs/test_commands.py"
 UNKNOWN = 60

@@ -29,7 +29,7 @@ _DISTRIBUTIONS: Final = {
     "google.protobuf": "protobuf", "psycopg": "psycopg", "opentelemetry.sdk": "opentelemetry-sdk",
     "opentelemetry": "opentelemetry-api", "pyarrow": "pyarrow", "pamqp": "pamqp",
     "hdrh": "hdrhistogram", "covertable": "covertable", "pyspark": "pyspark",
-    "deltalake": "deltalake",
+    "deltalake": "deltalake", "openlineage.client": "openlineage-python",
 }  # fmt: skip
 _BROUGHT_ALONG: Final = {"botocore"}
 

@@ -22,6 +22,7 @@ NOT_RUN: Final[Mapping[tuple[str, str], str]] = {
     ("docs/guides/lab-tiers.md", "--broker qpid --journal"): "10 minutes; `make lab` runs it",
     ("docs/guides/lab-tiers.md", "tally lab fields"): "starts two brokers; tests/lab runs it",
     ("docs/guides/pipeline.md", "kafka://broker:9092"): _CLUSTER,
+    ("docs/guides/pipeline.md", "http://marquez"): "needs a server; tests/pipeline has one",
     ("docs/guides/pipeline.md", "--to s3://"): "needs a bucket; tests/pipeline has an S3 server",
     ("docs/guides/pipeline.md", "--master spark"): _CLUSTER,
     ("docs/guides/pipeline.md", "--master yarn"): _CLUSTER,

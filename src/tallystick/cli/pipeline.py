@@ -29,6 +29,7 @@ from tallystick.cli.annotations import gate
 from tallystick.cli.config.arguments import add_setting
 from tallystick.cli.numbers import from_zero
 from tallystick.cli.pipeline_export import register_export
+from tallystick.cli.pipeline_lineage import add_lineage, follow_run
 from tallystick.cli.pipeline_stream import LAKE_HELP, add_work, parse_conf, register_stream
 from tallystick.core.errors import UsageError
 
@@ -70,6 +71,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the HTML page to FILE (default: LAKE/page.html)",
     )
+    add_lineage(run)
     run.add_argument("--json", action="store_true", help="print the manifest as JSON")
     run.set_defaults(run=_run, needs_extra="pipeline")
     tables = verbs.add_parser("tables", help="list the tables, and the number of rows in a lake")
@@ -103,11 +105,12 @@ def _run(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_plan(plan, as_json=args.json)
         return 0
-    with _Bar() as bar:
+    with follow_run(args, plan) as tell_lineage, _Bar() as bar:
         manifest = run(
             plan, master=args.master or LOCAL, conf=conf, watch=bar.tell, force=args.force,
             keep=args.keep,
         )  # fmt: skip
+        tell_lineage(manifest)
     if args.json:
         print(json.dumps(manifest, indent=1))
     else:

@@ -55,6 +55,7 @@ EXTRAS: Final[Mapping[str, Extra]] = MappingProxyType(
         "postgresql": Extra(("psycopg",), "the outbox and claims in PostgreSQL"),
         "telemetry": Extra(("opentelemetry.sdk", "opentelemetry"), "OpenTelemetry for workers"),
         "capture": Extra(("pyarrow",), "captures as Parquet; the pages of a lake"),
+        "lineage": Extra(("openlineage.client",), "OpenLineage events of tally pipeline run"),
         "lab": Extra(
             ("pamqp", "pika", "hdrh", "covertable"), "tally lab: clients and brokers side by side"
         ),

@@ -13,6 +13,7 @@ __all__ = [
     "BROKER",
     "BROKER_FOLDER",
     "LAKE",
+    "LINEAGE_KEY",
     "MODE",
     "OFFICIAL",
     "PYTHON",
@@ -34,6 +35,7 @@ REDIS_URL: Final = "TALLY_REDIS_URL"
 TRACEBACK: Final = "TALLY_TRACEBACK"
 PYTHON: Final = "TALLY_PYTHON"
 BROKER_FOLDER: Final = "TALLY_BROKER_FOLDER"
+LINEAGE_KEY: Final = "OPENLINEAGE_API_KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ VARIABLES: Final = (
     Variable("SPARK_LOCAL_IP", "the address of a local Spark", "127.0.0.1"),
     Variable("PYSPARK_PYTHON", "the Python of Spark's workers", "the one that runs `tally`"),
     Variable("PYSPARK_DRIVER_PYTHON", "the Python of Spark's driver", "the one that runs `tally`"),
+    Variable(LINEAGE_KEY, "the key of the OpenLineage server of `tally pipeline run --lineage`",
+             "no key is sent"),
     Variable("XDG_CACHE_HOME", "the folder for downloads and builds", "~/.cache"),
     Variable("XDG_STATE_HOME", "the folder for the state and data of brokers", "~/.local/state"),
     Variable("GITHUB_WORKSPACE", "set by GitHub: annotations name files from this folder",
