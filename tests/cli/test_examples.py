@@ -33,6 +33,20 @@ def test_the_examples_are_those_of_the_repository(
     assert (told["folder"], len(told["files"])) == ("more", len(files(EXAMPLES)))
 
 
+def test_a_second_call_changes_nothing_and_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "examples"
+    assert main(["examples", str(folder)]) == 0
+    (folder / "note").write_text("mine")
+    assert main(["examples", str(folder)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{folder} has all files already"
+    changed = next(path for path in sorted(folder.rglob("*.json")))
+    changed.write_text("{}")
+    assert main(["examples", str(folder)]) == 2
+    assert changed.read_text() == "{}"
+
+
 def test_a_folder_that_exists_is_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,33 @@ def test_an_app_that_is_not_there_is_a_usage_error(
     assert capsys.readouterr().err.startswith("tally: ")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import os\nraise RuntimeError('boom')", "broken.py:2: RuntimeError: boom"),
+        ("app = App(", "broken.py:1: SyntaxError: "),
+        ("app = 7", "broken:app is a int, not an App"),
+        ("", "broken:app is nothing, not an App"),
+    ],
+)
+def test_a_fault_in_the_module_of_the_user_is_one_line_with_its_place(
+    text: str,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "broken.py").write_text(text)
+    assert main(["run", "broken:app"]) == 2
+    first, hint = capsys.readouterr().err.splitlines()
+    assert reason in first
+    assert hint.startswith("  hint: ")
+
+
 def test_an_app_with_a_broken_registry_is_no_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

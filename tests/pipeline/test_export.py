@@ -53,7 +53,6 @@ def s3_options() -> Iterator[Mapping[str, str]]:
         assert server.stdout is not None
         yield {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{int(server.stdout.readline())}",
-            "AWS_ALLOW_HTTP": "true",
             "AWS_ACCESS_KEY_ID": "tests",
             "AWS_SECRET_ACCESS_KEY": "tests",
             "AWS_REGION": "us-east-1",
@@ -270,6 +269,13 @@ def test_the_command_says_what_it_copied(
         (["--to", "out", "--table", "masked", "--table", "masked"], "named twice"),
         (["--to", "out", "--option", "nothing"], "--option 'nothing' is not KEY=VALUE"),
         (["--to", "hdfs://127.0.0.1:9/x"], "the store failed: "),
+        (["--to", "file://host/x"], "names no folder of this machine"),
+        (["--to", "lake"], "is inside the lake"),
+        (["--to", "lake/current"], "is inside the lake"),
+        (["--to", "lake/manifest.json/x"], "is inside the lake"),
+        (["--to", "file"], "the store failed: "),
+        (["--to", "/proc/nothing"], "the store failed: "),
+        (["--to", "s3://b/x", "--option", "AWS_ENDPOINT_URL=zork"], "is not a URL: zork"),
     ],
 )
 def test_a_wrong_request_is_one_line(
@@ -278,6 +284,7 @@ def test_a_wrong_request_is_one_line(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     lake = write_lake(tmp_path / "lake")
+    (tmp_path / "file").touch()
     assert main(["pipeline", "export", "--lake", str(lake), *words]) == 2
     first, *hints = capsys.readouterr().err.splitlines()
     assert reason in first

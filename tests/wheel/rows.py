@@ -128,7 +128,8 @@ CHAINS: Final[dict[str, list[Call]]] = {
         Call("tally lab all --list", needs="lab"),
     ],
     "pipeline": [
-        Call(f"tally pipeline run --input captures {_REGISTRY} --out lake", needs="pipeline"),
+        Call(f"tally pipeline run --input captures {_REGISTRY} --out lake --lineage lineage.jsonl",
+             needs="pipeline lineage"),
         Call("tally pipeline tables --lake lake", needs="capture"),
         Call("tally pipeline show deliveries --lake lake", needs="capture"),
         Call("tally pipeline page --lake lake", needs="capture"),

@@ -76,8 +76,8 @@ def _list(arguments: argparse.Namespace) -> int:
         print(json.dumps({"brokers": rows}))
         return 0
     for row in rows:
-        here = "fetched" if row["fetched"] else "not downloaded"
-        print(f"{row['name']:11}{row['version']:9}{here:13}{row['state']:9} {row['title']}")
+        here = "fetched" if row["fetched"] else "not fetched"
+        print(f"{row['name']:11} {row['version']:9} {here:12} {row['state']:9} {row['title']}")
     return 0
 
 
@@ -126,6 +126,8 @@ def _down(arguments: argparse.Namespace) -> int:
             talk.say(f"{name} did not stop within {arguments.limit:.0f} s and was killed")
         elif was != "down":
             talk.say(f"{name} has stopped")
+        elif name in arguments.names:
+            talk.say(f"{name} is not running")
 
     code = _each(arguments.names or NAMES, end)
     if arguments.json:

@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"captured": count, "queue": args.queue, "folder": args.out}))
     else:
-        print(f"captured {count} frames of {args.queue} in {args.out}")
+        print(f"captured {count} frame{'' if count == 1 else 's'} of {args.queue} in {args.out}")
     return 0
 
 

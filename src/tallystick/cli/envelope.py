@@ -46,7 +46,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     projected.set_defaults(run=_project)
     counted = verbs.add_parser(
-        "reconcile", help="show the number of attempts that a consumer counts"
+        "reconcile",
+        help="show the attempts that a consumer counts, by body and native fields",
     )
     counted.set_defaults(run=_reconcile)
     portable = verbs.add_parser(

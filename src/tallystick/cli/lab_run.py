@@ -86,7 +86,7 @@ def register_run(verbs: Any) -> None:
     runner.add_argument(
         "--tier",
         choices=CLIENT_TIERS,
-        help="run a tier of the thorough procedure instead of the test cases",
+        help="run a tier (a set of parameter combinations) instead of the test cases",
     )
     add_options(runner)
     runner.set_defaults(run=run_clients, groups=_every_group)

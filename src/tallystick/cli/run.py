@@ -12,6 +12,7 @@ import importlib
 import json
 import logging
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ from tallystick import App
 from tallystick.cli.annotations import gate
 from tallystick.cli.live import Live
 from tallystick.cli.numbers import from_zero, seconds, wait
-from tallystick.core.errors import UsageError
+from tallystick.core.errors import TallystickError, UsageError
 
 __all__ = ["register"]
 
@@ -57,7 +58,8 @@ def _run(args: argparse.Namespace) -> int:
     app = _find(args.app)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    print(f"tally: running {app!r}; stop with Ctrl-C", file=sys.stderr)
+    only = f", queues: {', '.join(args.queue)}" if args.queue else ""
+    print(f"tally: running {app!r}{only}; stop with Ctrl-C", file=sys.stderr)
     with Live(app, args.queue, machine=args.json, every=args.every):
         counts = app.run(args.queue, limit=args.limit, idle=args.idle)
     app.close()
@@ -75,18 +77,39 @@ def _find(given: str) -> App:
         )
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), name)
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise UsageError(
             f"there is no module {error.name!r}",
             code="app",
             hint="run `tally run` in the folder of the module",
         ) from error
-    except AttributeError as error:
-        raise UsageError(f"module {module} has no {name!r}", code="app") from error
+    except TallystickError:
+        raise
+    except Exception as error:
+        reason = f"{_place_of(error)}{type(error).__name__}: {error}"
+        raise UsageError(
+            f"module {module} cannot be imported: {reason}",
+            code="app",
+            hint=f"correct the module; `python -c 'import {module}'` shows the traceback",
+        ) from error
+    found = getattr(imported, name, None)
     if not isinstance(found, App):
-        raise UsageError(f"{given} is a {type(found).__name__}, not an App", code="app")
+        kind = "nothing" if found is None else f"a {type(found).__name__}"
+        raise UsageError(
+            f"{given} is {kind}, not an App",
+            code="app",
+            hint=f"write `{name} = App(...)` in the module, or name another variable",
+        )
     return found
+
+
+def _place_of(error: Exception) -> str:
+    """Give the file and the line of the user's code that raised, if it is known."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: "
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
 
 
 def _line(counts: Mapping[str, int]) -> str:

@@ -14,6 +14,7 @@ a disk, by a conditional PUT on an object store.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 RUNS: Final = "runs"
+_ENDPOINT: Final = "AWS_ENDPOINT_URL"
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _RUN_COLUMNS: Final = pa.schema(
     [
@@ -81,15 +83,34 @@ def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
     if not parts.scheme:
         return Store(str(Path(uri).absolute()), dict(options or {}))
     if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost") or not parts.path:
+            raise UsageError(f"{uri} names no folder of this machine", code="store",
+                             hint="write file:///folder")  # fmt: skip
         return Store(unquote(parts.path), dict(options or {}))
     if parts.scheme not in _SCHEMES:
         raise UsageError(f"unknown store {parts.scheme}://", code="store", hint=_STORE_HINT)
     if not parts.netloc:
         raise UsageError(f"{uri} names no bucket or host", code="store", hint=_STORE_HINT)
     root = parts._replace(scheme=_SCHEMES[parts.scheme]).geturl()
-    return Store(root, dict(options or {}))
+    return Store(root, _complete_options(options or {}))
 
 
+def _complete_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Check the address of an S3 server, and allow plain HTTP where it has no TLS."""
+    named = {name.upper(): value for name, value in options.items()}
+    endpoint = named.get(_ENDPOINT) or os.environ.get(_ENDPOINT)
+    if endpoint and not re.match(r"https?://[^/]", endpoint):
+        raise UsageError(
+            f"{_ENDPOINT} is not a URL: {endpoint}", code="store", hint="write http://host:9000"
+        )
+    plain = {"AWS_ALLOW_HTTP": "true"} if endpoint and endpoint.startswith("http:") else {}
+    return {**plain, **options}
+
+
+_REMOTE_HINT: Final = (
+    "check the address, the credentials (AWS_..., AZURE_..., GOOGLE_... variables) "
+    "and the --option values"
+)
 _STORE_HINT: Final = (
     "write a folder, or file:, s3://, s3a://, abfss://, gs:// or hdfs:// with a path"
 )
@@ -100,11 +121,11 @@ def read_published(store: Store) -> list[Published]:
     with importing("pipeline"):
         from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415
 
-    try:
-        table = open_version(store, RUNS)
-    except TableNotFoundError:
-        return []
     with _explained(store):
+        try:
+            table = _open_table(store, RUNS)
+        except TableNotFoundError:
+            return []
         rows = table.to_pyarrow_table().to_pylist()
     runs = [
         Published(row["number"], row["key"], row["published"], dict(row["tables"])) for row in rows
@@ -176,10 +197,14 @@ def _commit(
 
 def open_version(store: Store, name: str, version: int | None = None) -> DeltaTable:
     """Open one version of a table, or the newest one."""
+    with _explained(store):
+        return _open_table(store, name, version)
+
+
+def _open_table(store: Store, name: str, version: int | None = None) -> DeltaTable:
     from deltalake import DeltaTable  # noqa: PLC0415
 
-    with _explained(store):
-        return DeltaTable(store.table(name), version, storage_options=dict(store.options))
+    return DeltaTable(store.table(name), version, storage_options=dict(store.options))
 
 
 def _open_or_create(store: Store, name: str, schema: pa.Schema) -> DeltaTable:
@@ -196,13 +221,13 @@ def _open_or_create(store: Store, name: str, schema: pa.Schema) -> DeltaTable:
 
 @contextmanager
 def _explained(store: Store) -> Iterator[None]:
-    """Turn an error of the store into one line; a lost race and a missing table pass through."""
+    """Turn an error of the store into one line; a lost race passes through."""
     with importing("pipeline"):
         from deltalake import exceptions  # noqa: PLC0415
 
     try:
         yield
-    except (exceptions.CommitFailedError, exceptions.TableNotFoundError):
+    except exceptions.CommitFailedError:
         raise
     except (OSError, exceptions.DeltaError) as error:
         lines = [line.strip(" \u21b3") for line in _COLOUR.sub("", str(error)).splitlines()]
@@ -210,6 +235,5 @@ def _explained(store: Store) -> Iterator[None]:
         raise Unavailable(
             f"{store.root}: the store failed: {reason[:400]}",
             code="store.failed",
-            hint="check the address, the credentials (AWS_..., AZURE_..., GOOGLE_... variables) "
-            "and the --option values",
+            hint=_REMOTE_HINT if "://" in store.root else "name a folder that you can write to",
         ) from error

@@ -40,6 +40,9 @@ def export_tables(
     """Copy tables of the last good run to a store and publish them together."""
     if len(set(names)) != len(names):
         raise UsageError("a table is named twice", code="table", hint="name each table once")
+    if lake.resolve() in (Path(store.root).resolve(), *Path(store.root).resolve().parents):
+        raise UsageError(f"{store.root} is inside the lake", code="store",
+                         hint="name a folder outside the lake")  # fmt: skip
     manifest = read_manifest(lake)
     schemas = {name: find_table(name).schema for name in names}
     rows = {name: manifest["tables"][name]["rows"] for name in names}
