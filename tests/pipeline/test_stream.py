@@ -13,6 +13,7 @@ import pytest
 
 from tallystick.cli import main
 from tallystick.core.errors import TallystickError
+from tallystick.pipeline import stream as module
 from tallystick.pipeline.capture import read_line
 from tallystick.pipeline.lake import read_manifest
 from tallystick.pipeline.logs import Logs, find_logs
@@ -189,6 +190,44 @@ def test_a_killed_stream_goes_on_as_if_nothing_had_been(
     shutil.rmtree(lake / "streams")
     stream(make_stream(inputs, registry, lake), spark)
     assert read_manifest(lake) == before
+
+
+def test_a_stream_starts_again_when_python_was_too_slow_to_start(
+    spark: SparkSession, registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    start, starts, lines = module._start, [], lines_of(20)
+
+    def start_late(*args: Any) -> Any:
+        starts.append(args)
+        if len(starts) < 3:
+            raise RuntimeError("[STREAM_FAILED] Python worker failed to connect back. SQLSTATE: X")
+        return start(*args)
+
+    monkeypatch.setattr(module, "_start", start_late)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    manifest = stream(make_stream([str(tmp_path / "in")], registry, tmp_path / "lake"), spark)
+    assert manifest is not None
+    assert manifest["figures"]["messages"] == len(lines)
+    assert [record.levelname for record in caplog.records].count("WARNING") == 2
+
+
+def test_a_stream_that_never_starts_ends_with_the_reason(
+    spark: SparkSession, registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = []
+
+    def start_never(*args: Any) -> Any:
+        starts.append(args)
+        raise RuntimeError("Python worker failed to connect back.")
+
+    monkeypatch.setattr(module, "_start", start_never)
+    (tmp_path / "in").mkdir()
+    task = make_stream([str(tmp_path / "in")], registry, tmp_path / "lake")
+    with pytest.raises(TallystickError, match="connect back"):
+        stream(task, spark)
+    assert len(starts) == module._STARTS
 
 
 def test_a_stream_of_many_small_batches_joins_their_parts(

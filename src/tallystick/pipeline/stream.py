@@ -10,6 +10,7 @@ and its tables equal those of a stream that was never stopped.
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 __all__ = ["Stream", "make_stream", "stream"]
 
 _LOOK: Final = 1
+_STARTS: Final = 5
+_SLOW_START: Final = "worker failed to connect back"
+"""Spark gives a Python process 10 seconds to start, which is too short on a very busy machine."""
+_LOG: Final = logging.getLogger("tallystick.pipeline")
 Tell = Callable[[dict[str, Any]], None]
 """Is told the manifest of every publication."""
 
@@ -92,22 +97,37 @@ def stream(
     """Read until stopped, or, without `every`, the present data; return the last manifest."""
     with open_lake(task.lake) as lake:
         state = _State(task, lake, session, keep)
-        query = None
+
+        def follow() -> None:
+            query = _start(task, session, state.read, every, batch)
+            try:
+                while not query.awaitTermination(_LOOK) and not (stopping and stopping.is_set()):
+                    if every:
+                        state.publish(tell)
+            finally:
+                query.stop()
+
         try:
             state.read_copies()
-            query = _start(task, session, state.read, every, batch)
-            while not query.awaitTermination(_LOOK) and not (stopping and stopping.is_set()):
-                if every:
-                    state.publish(tell)
+            _try_again(follow)
         except TallystickError:
             raise
         except Exception as error:
             raise (state.failure or explain(error)) from error
-        finally:
-            if query is not None:
-                query.stop()
         state.publish(tell, last=True)
         return state.manifest
+
+
+def _try_again(follow: Callable[[], None]) -> None:
+    """Run a query; start it again from its checkpoint while the machine is too busy for Python."""
+    for left in reversed(range(_STARTS)):
+        try:
+            return follow()
+        except Exception as error:
+            if not left or _SLOW_START not in str(error):
+                raise
+            _LOG.warning("the stream starts again: Spark's Python process did not start in time")
+    return None
 
 
 def _start(
