@@ -34,7 +34,8 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports --no-cache
 
-WORKERS ?= 4
+# Two cores are busy with three workers; more only wait longer.
+WORKERS ?= 3
 
 unit: setup
 	tools/programs
