@@ -19,6 +19,7 @@ __all__ = [
     "PYTHON",
     "REDIS_URL",
     "REGISTRY",
+    "S3_ENDPOINT",
     "STORE",
     "TRACEBACK",
     "VARIABLES",
@@ -36,6 +37,7 @@ TRACEBACK: Final = "TALLY_TRACEBACK"
 PYTHON: Final = "TALLY_PYTHON"
 BROKER_FOLDER: Final = "TALLY_BROKER_FOLDER"
 LINEAGE_KEY: Final = "OPENLINEAGE_API_KEY"
+S3_ENDPOINT: Final = "AWS_ENDPOINT_URL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ VARIABLES: Final = (
     Variable("SPARK_LOCAL_IP", "the address of a local Spark", "127.0.0.1"),
     Variable("PYSPARK_PYTHON", "the Python of Spark's workers", "the one that runs `tally`"),
     Variable("PYSPARK_DRIVER_PYTHON", "the Python of Spark's driver", "the one that runs `tally`"),
+    Variable(S3_ENDPOINT, "the S3 server of `tally pipeline export`, as a URL", "Amazon S3"),
     Variable(LINEAGE_KEY, "the key of the OpenLineage server of `tally pipeline run --lineage`",
              "no key is sent"),
     Variable("XDG_CACHE_HOME", "the folder for downloads and builds", "~/.cache"),

@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 from tallystick.core.errors import Unavailable, UsageError
 from tallystick.core.extras import importing
+from tallystick.core.variables import S3_ENDPOINT
 from tallystick.pipeline.arrow import pa
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ __all__ = [
 ]  # fmt: skip
 
 RUNS: Final = "runs"
-_ENDPOINT: Final = "AWS_ENDPOINT_URL"
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _RUN_COLUMNS: Final = pa.schema(
     [
@@ -98,10 +98,10 @@ def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
 def _complete_options(options: Mapping[str, str]) -> dict[str, str]:
     """Check the address of an S3 server, and allow plain HTTP where it has no TLS."""
     named = {name.upper(): value for name, value in options.items()}
-    endpoint = named.get(_ENDPOINT) or os.environ.get(_ENDPOINT)
+    endpoint = named.get(S3_ENDPOINT) or os.environ.get(S3_ENDPOINT)
     if endpoint and not re.match(r"https?://[^/]", endpoint):
         raise UsageError(
-            f"{_ENDPOINT} is not a URL: {endpoint}", code="store", hint="write http://host:9000"
+            f"{S3_ENDPOINT} is not a URL: {endpoint}", code="store", hint="write http://host:9000"
         )
     plain = {"AWS_ALLOW_HTTP": "true"} if endpoint and endpoint.startswith("http:") else {}
     return {**plain, **options}
