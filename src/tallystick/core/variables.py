@@ -86,6 +86,8 @@ VARIABLES: Final = (
     Variable("PYSPARK_PYTHON", "the Python of Spark's workers", "the one that runs `tally`"),
     Variable("PYSPARK_DRIVER_PYTHON", "the Python of Spark's driver", "the one that runs `tally`"),
     Variable(S3_ENDPOINT, "the S3 server of `tally pipeline export`, as a URL", "Amazon S3"),
+    Variable("AWS_ALLOW_HTTP", "`true`: the S3 server may be without TLS",
+             "`true` if AWS_ENDPOINT_URL begins with `http:`"),
     Variable(LINEAGE_KEY, "the key of the OpenLineage server of `tally pipeline run --lineage`",
              "no key is sent"),
     Variable("XDG_CACHE_HOME", "the folder for downloads and builds", "~/.cache"),
