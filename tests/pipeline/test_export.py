@@ -145,6 +145,29 @@ def test_the_same_run_is_copied_once_and_a_new_run_replaces_it(
     assert open_version(store, "masked", version).to_pyarrow_table().num_rows == 5
 
 
+def test_reading_the_runs_gives_arrow_no_file_system_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of Arrow that drops one when the interpreter ends aborts the process."""
+    store = open_store(str(tmp_path / "shared"))
+    run = publish(store, {"a": rows_of("xy")}, key="k1", now=NOW)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("Arrow was given a file system in Python")
+
+    monkeypatch.setattr("deltalake.fs.DeltaStorageHandler.from_table", refuse)
+    assert read_published(store) == [run]
+
+
+def test_a_damaged_file_of_the_runs_is_an_error_of_the_store(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "shared"))
+    publish(store, {"a": rows_of("xy")}, key="k1", now=NOW)
+    for file in (tmp_path / "shared" / "runs").glob("*.parquet"):
+        file.write_bytes(b"no Parquet")
+    with pytest.raises(Unavailable, match="the store failed"):
+        read_published(store)
+
+
 RIVAL = """
 import json, sys
 import pyarrow as pa

@@ -10,6 +10,9 @@ meanwhile. Versions that no row of `runs` names are never shown.
 
 The commits are made by delta-rs, which writes a log entry only if there is none yet: by a rename on
 a disk, by a conditional PUT on an object store.
+
+Rows are read by delta-rs too. `to_pyarrow_table` gives Arrow's threads a file system in Python, and
+the thread that drops it last may do so when the interpreter ends, which aborts the process.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from tallystick.core.errors import Unavailable, UsageError
@@ -126,7 +129,7 @@ def read_published(store: Store) -> list[Published]:
             table = _open_table(store, RUNS)
         except TableNotFoundError:
             return []
-        rows = table.to_pyarrow_table().to_pylist()
+        rows = _read_rows(table)
     runs = [
         Published(row["number"], row["key"], row["published"], dict(row["tables"])) for row in rows
     ]
@@ -207,6 +210,14 @@ def _open_table(store: Store, name: str, version: int | None = None) -> DeltaTab
     return DeltaTable(store.table(name), version, storage_options=dict(store.options))
 
 
+def _read_rows(table: DeltaTable) -> list[dict[str, Any]]:
+    from deltalake import QueryBuilder  # noqa: PLC0415
+
+    rows = QueryBuilder().register("rows", table).execute('SELECT * FROM "rows"')
+    read: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(rows).read_all().to_pylist()
+    return read
+
+
 def _open_or_create(store: Store, name: str, schema: pa.Schema) -> DeltaTable:
     """Open the newest version of a table; a table that is not there is created without rows."""
     from deltalake import DeltaTable  # noqa: PLC0415
@@ -229,7 +240,7 @@ def _explained(store: Store) -> Iterator[None]:
         yield
     except exceptions.CommitFailedError:
         raise
-    except (OSError, exceptions.DeltaError) as error:
+    except (OSError, exceptions.DeltaError, pa.ArrowException) as error:
         lines = [line.strip(" \u21b3") for line in _COLOUR.sub("", str(error)).splitlines()]
         reason = " ".join(line for line in lines if line)
         raise Unavailable(
