@@ -31,6 +31,9 @@ from tallystick.core.extras import check_extra
 __all__ = ["LIMIT", "Status", "down", "running", "status", "up"]
 
 LIMIT: Final = 60.0
+_START: Final = 300.0
+"""Seconds for a private broker to answer. One that ends is noticed at once, so the limit only stops
+the wait for one that hangs; a Java broker on a very busy machine needs minutes."""
 """Seconds a broker may take to start, and to stop (IOP-11, IOP-14)."""
 
 
@@ -84,7 +87,7 @@ def running(
     *,
     home: Path | None = None,
     talk: Talk = SILENT,
-    limit: float = LIMIT,
+    limit: float = _START,
     recipe: Server | None = None,
 ) -> Iterator[Running]:
     """Run a private broker with empty data inside a `with` block; remove it at the end.

@@ -117,7 +117,7 @@ class _Stage:
         while faults or not self._published() or self._ledger.count_messages() < plan.messages:
             self._supervise()
             now = self._ledger.count()
-            if now > count or not all(worker.has_begun() for worker in self._workers):
+            if now > count or self._is_starting():
                 count, last = now, monotonic()
                 advance(count)
             if faults and count >= faults[0].after:
@@ -177,6 +177,9 @@ class _Stage:
     def _published(self) -> bool:
         return self._publisher.poll() == 0
 
+    def _is_starting(self) -> bool:
+        return not all(worker.has_begun() for worker in self._workers)
+
     def _supervise(self) -> None:
         for worker in self._workers:
             worker.keep_alive()
@@ -212,6 +215,8 @@ class _Stage:
         end = monotonic() + self._plan.patience
         while monotonic() < end:
             self._supervise()
+            if self._is_starting():  # a slow start is not idleness
+                end = monotonic() + self._plan.patience
             worker = self._chance.choice(self._workers)
             if at_work := worker.kill_in_mid_handler():
                 worker.start()
